@@ -49,7 +49,7 @@ impl Certificates {
 
 /// Renews certificates and keys that are due, if it is time to read them.
 pub(super) async fn carry_out(cx: &mut Context, cluster: &SearchCluster, auth: &Auth) {
-    let is_early = cx.certificates.next.is_some_and(|at| at > Instant::now());
+    let is_early = cx.memory.certificates.next.is_some_and(|at| at > Instant::now());
     if is_early || cluster.metadata.deletion_timestamp.is_some() {
         return;
     }
@@ -63,9 +63,9 @@ pub(super) async fn carry_out(cx: &mut Context, cluster: &SearchCluster, auth: &
             FAILED_INTERVAL
         }
     };
-    cx.certificates.next = Some(Instant::now() + pause);
-    let before = std::mem::replace(&mut cx.certificates.seen, seen);
-    if let Some(message) = cx.certificates.seen.news(&before) {
+    cx.memory.certificates.next = Some(Instant::now() + pause);
+    let before = std::mem::replace(&mut cx.memory.certificates.seen, seen);
+    if let Some(message) = cx.memory.certificates.seen.news(&before) {
         send(cx, cluster, Reason::CertificateNotRenewed, message);
     }
 }
@@ -96,9 +96,9 @@ async fn keep_certificates(
 
     // Apiserver: the existing Secrets.
     let mut secrets = Secrets {
-        authority: cx.api.find::<Secret>(&namespace, &names.authority).await?,
-        trusted: cx.api.find::<Secret>(&namespace, &names.trusted).await?,
-        serving: cx.api.find::<Secret>(&namespace, &names.serving).await?,
+        authority: cx.clients.api.find::<Secret>(&namespace, &names.authority).await?,
+        trusted: cx.clients.api.find::<Secret>(&namespace, &names.trusted).await?,
+        serving: cx.clients.api.find::<Secret>(&namespace, &names.serving).await?,
     };
     let mut clock = None;
     for _ in 0..MAX_STEPS {
@@ -112,13 +112,13 @@ async fn keep_certificates(
 
         // Apiserver: its clock. A certificate with a wrong date would keep us from every manager.
         if clock.is_none() {
-            let date = cx.api.document("/version").await?.date;
+            let date = cx.clients.api.document("/version").await?.date;
             clock = Some(date.map_or(0, |date| date.abs_diff(now)));
             continue;
         }
 
         // Apiserver: write it, as the leader.
-        if !cx.lease.is_held() {
+        if !cx.clients.lease.is_held() {
             return Err(Failure::LeaseLost);
         }
         let change =
@@ -126,7 +126,7 @@ async fn keep_certificates(
         let there = secrets.of(&step);
         let Some(found) = &*there else { return Ok(()) };
         let patch = change.patch(found);
-        *there = Some(cx.api.renew(&namespace, &change.name, &patch).await?);
+        *there = Some(cx.clients.api.renew(&namespace, &change.name, &patch).await?);
         let message = format!("Secret {}: {}", change.name, done(&step));
         send(cx, cluster, Reason::CertificateRenewed, message);
     }
@@ -150,8 +150,10 @@ async fn keep_keys(
     let namespace = cx.cluster.namespace().to_owned();
 
     // Apiserver: the managers' keys, and those that it publishes.
-    let Some(there) = cx.api.find::<ConfigMap>(&namespace, KEY_SET).await? else { return Ok(()) };
-    let published = read(&cx.api).await.unwrap_or_else(|error| Err(error.to_string()));
+    let Some(there) = cx.clients.api.find::<ConfigMap>(&namespace, KEY_SET).await? else {
+        return Ok(());
+    };
+    let published = read(&cx.clients.api).await.unwrap_or_else(|error| Err(error.to_string()));
 
     // No outside system: the keys that managers should have.
     let decision = key_set::decide(&key_set::KeySetFacts {
@@ -160,18 +162,18 @@ async fn keep_keys(
         now: now().0 / 1000,
         published,
         held: Some(held(&there)),
-        unpublished: cx.certificates.unpublished.clone(),
+        unpublished: cx.memory.certificates.unpublished.clone(),
     });
-    cx.certificates.unpublished = decision.unpublished;
+    cx.memory.certificates.unpublished = decision.unpublished;
     seen.problems.extend(decision.problem);
 
     // Apiserver: write it, as the leader.
     let Some(set) = decision.write else { return Ok(()) };
-    if !cx.lease.is_held() {
+    if !cx.clients.lease.is_held() {
         return Err(Failure::LeaseLost);
     }
     let patch = key_set_object(&set, Some(&there));
-    cx.api.renew::<ConfigMap>(&namespace, KEY_SET, &patch).await?;
+    cx.clients.api.renew::<ConfigMap>(&namespace, KEY_SET, &patch).await?;
     let message = format!("ConfigMap {KEY_SET}: the apiserver publishes other keys");
     send(cx, cluster, Reason::KeysRenewed, message);
     Ok(())

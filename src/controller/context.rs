@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::apiserver::Apiserver;
 use super::certificates::Certificates;
-use super::clusters::{Key, NewestCluster};
+use super::clusters::{Key, LiveCluster};
 use super::decision_log::DecisionLog;
 use super::declared::Declared;
 use super::definition::Definition;
@@ -33,21 +33,18 @@ pub(super) struct Shared {
     pub(super) definition: Definition,
 }
 
-/// The outside systems as one SearchCluster's task uses them, and its state from one reconcile to the next.
-/// Nothing that a decision needs is kept here only: a new process reads it again.
-pub(super) struct Context {
-    /// `namespace/name`.
-    pub(super) name: String,
+/// Clients of one SearchCluster's task, beside those that have a state of their own.
+pub(super) struct Clients {
     pub(super) api: Apiserver,
     pub(super) lease: Lease,
-    /// The SearchCluster itself.
-    pub(super) cluster: NewestCluster,
-    pub(super) pod_watch: PodWatch,
-    /// Reads pods, managers, engine, sources and owners, and caches the answers.
-    pub(super) observer: Observer,
-    pub(super) status: StatusWriter,
-    pub(super) events: EventRecorder,
     pub(super) metrics: Arc<Metrics>,
+    /// Health of the installed CRD: the apiserver drops fields that an old one lacks.
+    pub(super) definition: Definition,
+}
+
+/// State of one SearchCluster's task from one reconcile to the next. Nothing that a decision needs is kept here
+/// only: a new process reads it again.
+pub(super) struct Memory {
     pub(super) progress: Progress,
     pub(super) requeue: Requeue,
     /// The list of nodes that a node has joined, from the engine's last answer.
@@ -56,16 +53,29 @@ pub(super) struct Context {
     pub(super) start_times: StartTimes,
     pub(super) decision_log: DecisionLog,
     pub(super) last_valid: Option<ValidSpec>,
-    /// Health of the installed CRD: the apiserver drops fields that an old one lacks.
-    pub(super) definition: Definition,
     /// Progress of making the objects of a declared cluster.
     pub(super) declared: Declared,
     /// The managers' certificates and keys, as last read.
     pub(super) certificates: Certificates,
 }
 
+/// One SearchCluster's task: how it reaches the outside systems, and what it remembers.
+pub(super) struct Context {
+    /// `namespace/name`.
+    pub(super) name: String,
+    pub(super) clients: Clients,
+    /// The SearchCluster itself.
+    pub(super) cluster: LiveCluster,
+    pub(super) pod_watch: PodWatch,
+    /// Reads pods, managers, engine, sources and owners, and caches the answers.
+    pub(super) observer: Observer,
+    pub(super) status: StatusWriter,
+    pub(super) events: EventRecorder,
+    pub(super) memory: Memory,
+}
+
 impl Context {
-    pub(super) fn new(key: &Key, cluster: NewestCluster, shared: &Shared) -> Self {
+    pub(super) fn new(key: &Key, cluster: LiveCluster, shared: &Shared) -> Self {
         let Shared { api, lease, metrics, settings, definition, .. } = shared;
         let (namespace, name) = key;
         let (api, account) = (api.clone(), settings.account.clone());
@@ -76,26 +86,31 @@ impl Context {
             observer: Observer::new(api.clone(), Arc::clone(metrics), account, namespace, name),
             status: StatusWriter::new(api.clone()),
             events: EventRecorder::new(api.clone(), &settings.name),
-            api,
-            lease: lease.clone(),
-            metrics: Arc::clone(metrics),
-            progress: Progress::default(),
-            requeue: Requeue::default(),
-            joined: None,
-            new_phases: NewPhases::default(),
-            start_times: StartTimes::default(),
-            decision_log: DecisionLog::default(),
-            last_valid: None,
-            definition: definition.clone(),
-            declared: Declared::new(settings.account.as_ref()),
-            certificates: Certificates::default(),
+            clients: Clients {
+                api,
+                lease: lease.clone(),
+                metrics: Arc::clone(metrics),
+                definition: definition.clone(),
+            },
+            memory: Memory {
+                progress: Progress::default(),
+                requeue: Requeue::default(),
+                joined: None,
+                new_phases: NewPhases::default(),
+                start_times: StartTimes::default(),
+                decision_log: DecisionLog::default(),
+                last_valid: None,
+                declared: Declared::new(settings.account.as_ref()),
+                certificates: Certificates::default(),
+            },
         }
     }
 
     /// Reads the SearchCluster, because the cached state is old. If that fails, the watch brings it later.
     pub(super) async fn refresh_cluster(&mut self) {
-        if let Ok(live) = self.api.get(self.cluster.namespace(), self.cluster.name()).await {
-            self.cluster.remember(live);
+        let (namespace, name) = (self.cluster.namespace(), self.cluster.name());
+        if let Ok(live) = self.clients.api.get(namespace, name).await {
+            self.cluster.replace(live);
         }
     }
 }

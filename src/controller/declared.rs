@@ -18,7 +18,6 @@ use tokio::time::Instant;
 use crate::context::Context;
 use crate::declared::leave::First;
 use crate::declared::objects::{Applied, ExistingObjects};
-use crate::effective_spec::EffectiveSpec;
 use crate::failure::Failure;
 use crate::observe::now;
 use crate::run::Account;
@@ -101,15 +100,14 @@ fn not_observed() -> Known<u32> {
 pub(super) async fn carry_out(
     cx: &mut Context,
     mut cluster: Arc<SearchCluster>,
-    spec: &EffectiveSpec,
 ) -> Arc<SearchCluster> {
     let generation = cluster.metadata.generation.unwrap_or_default();
     let is_made = cluster.is_declared() && cluster.metadata.deletion_timestamp.is_none();
     // A cluster that is deleted, or not declared any more, must leave no settings on the engine.
-    if !(is_made || leave::owes(&cluster)) || !cx.declared.is_due(generation) {
+    if !(is_made || leave::owes(&cluster)) || !cx.memory.declared.is_due(generation) {
         return cluster;
     }
-    let (verdict, due_in) = match Box::pin(attempt(cx, &mut cluster, spec, is_made)).await {
+    let (verdict, due_in) = match Box::pin(attempt(cx, &mut cluster, is_made)).await {
         Ok(done) => done,
         Err(failure) if failure.is_conflict() => {
             tracing::info!("another client wrote first, reading again: {failure}");
@@ -118,7 +116,7 @@ pub(super) async fn carry_out(
         }
         Err(failure) => (Verdict::Failed(failure), None),
     };
-    let declared = &mut cx.declared;
+    let declared = &mut cx.memory.declared;
     let has_failed = matches!(verdict, Verdict::Failed(_));
     declared.failures = if has_failed { declared.failures.saturating_add(1) } else { 0 };
     let pause = due_in.unwrap_or_else(|| match verdict {
@@ -140,12 +138,11 @@ pub(super) async fn carry_out(
 async fn attempt(
     cx: &mut Context,
     cluster: &mut Arc<SearchCluster>,
-    spec: &EffectiveSpec,
     is_made: bool,
 ) -> Result<(Verdict, Option<Duration>), Failure> {
     // Apiserver: the existing objects.
-    let mut found = objects::found(&cx.api, cluster).await?;
-    let declaration = cluster.declaration(&cx.declared.account).filter(|_| is_made);
+    let mut found = objects::found(&cx.clients.api, cluster).await?;
+    let declaration = cluster.declaration(&cx.memory.declared.account).filter(|_| is_made);
     let verdict = match &declaration {
         Some(declaration) => make(cx, cluster, declaration, &mut found).await?,
         None => Verdict::Done,
@@ -163,10 +160,9 @@ async fn attempt(
     };
 
     // Engine, apiserver: nodes that leave.
-    let pending = cx.declared.pending.clone();
+    let pending = cx.memory.declared.pending.clone();
     let first = First { waiting, pending: &pending };
-    let leave::Taken { turn, due_in } =
-        Box::pin(leave::step(cx, cluster, spec, &found, &first)).await?;
+    let leave::Taken { turn, due_in } = Box::pin(leave::step(cx, cluster, &found, &first)).await?;
     Ok((verdict.with(turn), due_in))
 }
 
@@ -184,7 +180,7 @@ async fn make(
     }
     if declare::makes_claims(declaration, observed) {
         // Apiserver: claims that new nodes would mount.
-        observed.claims = objects::claims(&cx.api, &declaration.namespace).await?;
+        observed.claims = objects::claims(&cx.clients.api, &declaration.namespace).await?;
     }
 
     // No outside system: the objects to make now.
@@ -205,11 +201,16 @@ async fn make(
     }
 
     // Apiserver: make it.
-    let made = cx.declared.applied.make((&cx.api, &cx.lease), declaration, &plan.objects).await;
+    let made = cx
+        .memory
+        .declared
+        .applied
+        .make((&cx.clients.api, &cx.clients.lease), declaration, &plan.objects)
+        .await;
     if !matches!(made, Ok(false)) {
         // Objects that were made before a failure count, too.
         cx.observer.reread_what_is_made();
-        cx.declared.pending = not_observed();
+        cx.memory.declared.pending = not_observed();
     }
     match made {
         Ok(_) => {}
@@ -217,16 +218,16 @@ async fn make(
         Err(Verdict::Failed(failure)) if failure.is_conflict() => return Err(failure),
         Err(verdict) => return Ok(verdict),
     }
-    if !cx.lease.is_held() {
+    if !cx.clients.lease.is_held() {
         return Err(Failure::LeaseLost);
     }
 
     // Apiserver: delete unneeded Secrets.
-    let declared = &mut cx.declared;
+    let declared = &mut cx.memory.declared;
     if declared.collected.is_none_or(|at| at.elapsed() >= COLLECT_INTERVAL) {
         let since = &declared.unneeded;
         declared.unneeded =
-            objects::collect(&cx.api, declaration, observed, since, now().0).await?;
+            objects::collect(&cx.clients.api, declaration, observed, since, now().0).await?;
         declared.collected = Some(Instant::now());
     }
     let waiting = plan.waiting.or_else(|| not_formed(declaration, &plan.bootstrap));

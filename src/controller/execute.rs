@@ -76,8 +76,8 @@ pub(super) struct Executor<'a> {
 
 impl<'a> Executor<'a> {
     pub(super) fn new(cx: &'a Context, cluster: &'a SearchCluster) -> Self {
-        let Context { observer, metrics, lease, .. } = cx;
-        Self { observer, cluster, metrics, lease }
+        let (metrics, lease) = (&*cx.clients.metrics, &cx.clients.lease);
+        Self { observer: &cx.observer, cluster, metrics, lease }
     }
 }
 

@@ -291,7 +291,7 @@ impl Drop for SnapshotQueue {
 pub(super) async fn snapshot(cx: &mut Context) -> Answer {
     let cluster = cx.cluster.newest().ok_or(SnapshotError::Deleted)?;
     // Fields that the apiserver drops do not matter here: nothing is written.
-    let spec = EffectiveSpec::resolve(&cluster, cx.last_valid.as_ref(), None)
+    let spec = EffectiveSpec::resolve(&cluster, cx.memory.last_valid.as_ref(), None)
         .map_err(|refusal| SnapshotError::InvalidSpec(refusal.message))?;
     let cluster = spec.apply(cluster);
     if !cx.observer.pods.is_complete() {

@@ -76,17 +76,18 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
     cx.pod_watch.drain(&mut cx.observer.pods).await;
 
     // Apiserver, read before: does it keep each field of the ledger?
-    let fault = cx.definition.fault();
-    let spec = match EffectiveSpec::resolve(&cluster, cx.last_valid.as_ref(), fault.as_deref()) {
-        Ok(spec) => spec,
-        Err(refusal) => {
-            return Some(Box::pin(unusable::report_refused(cx, &cluster, &refusal)).await);
-        }
-    };
+    let fault = cx.clients.definition.fault();
+    let spec =
+        match EffectiveSpec::resolve(&cluster, cx.memory.last_valid.as_ref(), fault.as_deref()) {
+            Ok(spec) => spec,
+            Err(refusal) => {
+                return Some(Box::pin(unusable::report_refused(cx, &cluster, &refusal)).await);
+            }
+        };
     if let Some(valid) = spec.as_valid(&cluster) {
-        cx.last_valid = Some(valid);
+        cx.memory.last_valid = Some(valid);
     }
-    let cluster = spec.apply(cluster);
+    let cluster = cx.cluster.reconciled_by(&spec, cluster);
 
     // Apiserver, watch: the pods that this spec selects.
     if cx.pod_watch.follow(&cluster, &spec.checked) {
@@ -110,7 +111,7 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
         Ok(None) => Ok(Next::default()),
         Err(failure) => Err(failure),
     };
-    cx.metrics.count_reconcile(result.is_ok());
+    cx.clients.metrics.count_reconcile(result.is_ok());
     Some(match result {
         Ok(next) => next,
         Err(failure) => after_failure(cx, &failure).await,
@@ -124,14 +125,14 @@ async fn look_and_act(
     spec: &EffectiveSpec,
 ) -> Result<Option<Acted>, Failure> {
     let is_deleting = cluster.metadata.deletion_timestamp.is_some();
-    let cluster = if (spec.is_newest() || is_deleting) && cx.lease.is_held() {
+    let cluster = if (spec.is_newest() || is_deleting) && cx.clients.lease.is_held() {
         // Engine, apiserver: the objects of a declared cluster, and the nodes that leave it.
-        Box::pin(declared::carry_out(cx, cluster, spec)).await
+        Box::pin(declared::carry_out(cx, cluster)).await
     } else {
         cluster
     };
 
-    if cx.lease.is_held() {
+    if cx.clients.lease.is_held() {
         // Apiserver: the managers' certificates, and the keys that they check tokens with.
         Box::pin(certificates::carry_out(cx, &cluster, &spec.checked.auth)).await;
     }
@@ -152,7 +153,7 @@ async fn observe_plan_act(
     mut cluster: Arc<SearchCluster>,
     spec: &EffectiveSpec,
 ) -> Result<Option<Acted>, Failure> {
-    if !cx.lease.is_held() {
+    if !cx.clients.lease.is_held() {
         // Managers.
         OwedStarts::of(cx, &cluster, spec).send().await;
         return Err(Failure::LeaseLost);
@@ -165,7 +166,7 @@ async fn observe_plan_act(
     let mut has_prepared = false;
     for _ in 0..MAX_ROUNDS {
         // Each round is bounded in time: a long reconcile is not a stuck one.
-        cx.progress.note();
+        cx.memory.progress.note();
         let started = Instant::now();
 
         // Managers, engine, apiserver (sources, owners, Secrets, the live SearchCluster): observe.
@@ -235,7 +236,7 @@ async fn plan_and_write(
         if !asked_for_finalizer && finalizer::is_due(&snapshot, ledger) {
             asked_for_finalizer = true;
             // Apiserver.
-            if finalizer::put(cx, &mut snapshot, cluster, spec).await? {
+            if finalizer::put(cx, &mut snapshot, cluster).await? {
                 continue;
             }
         }
@@ -264,19 +265,19 @@ async fn write_ledger(
     snapshot.jumped = 0;
     let report = restart::report(&snapshot, policy, &plan(&snapshot, policy));
     let report = spec.report_refusal(report, snapshot.now);
-    let report = cx.declared.report(report, &snapshot, policy);
-    let report = cx.certificates.seen.report(report, snapshot.now);
+    let report = cx.memory.declared.report(report, &snapshot, policy);
+    let report = cx.memory.certificates.seen.report(report, snapshot.now);
 
     // Apiserver: compare-and-set on the ledger that the plan was made from.
     let written = cx.status.write(cluster, report, &before, ledger.clone()).await?;
-    let written = spec.apply(cx.cluster.remember(written));
+    let written = cx.cluster.replace(written);
     cx.observer.jumps.settle();
 
-    let starts = std::mem::take(&mut cx.start_times);
+    let starts = std::mem::take(&mut cx.memory.start_times);
     let (changes, starts) = crate::decision_log::between(&before, ledger, now(), starts);
-    cx.start_times = starts;
-    crate::decision_log::record(&changes, &cx.name, &cx.metrics);
-    cx.requeue.after_ledger();
+    cx.memory.start_times = starts;
+    crate::decision_log::record(&changes, &cx.name, &cx.clients.metrics);
+    cx.memory.requeue.after_ledger();
     // Take the ledger as the apiserver returned it: later decisions are compared with the stored one.
     snapshot.ledger = ledger_of(&written);
     Ok((snapshot, written))
@@ -296,25 +297,25 @@ async fn act(
         // The state of the other pods is not known.
         stops.clear();
     }
-    let last = cx.new_phases.hold_back(last, Instant::now());
+    let last = cx.memory.new_phases.hold_back(last, Instant::now());
     let drain = |action: &&&Action| matches!(action, Action::Drain { .. });
     let drain: Vec<String> =
         first.iter().filter(drain).filter_map(|action| action.pod().map(str::to_owned)).collect();
     if !drain.is_empty() {
         // Apiserver: when Services stop sending them requests.
-        cx.observer.questions.endpoints.follow(&cx.api, cx.cluster.namespace(), drain);
+        cx.observer.questions.endpoints.follow(&cx.clients.api, cx.cluster.namespace(), drain);
     }
     if stops.is_empty() {
         // Nothing waits between the two parts.
-        return Attempt::Done(execute(cx, &[first, last].concat(), cluster, spec).await);
+        return Attempt::Done(execute(cx, &[first, last].concat(), cluster).await);
     }
-    let outcome = execute(cx, &first, cluster, spec).await;
+    let outcome = execute(cx, &first, cluster).await;
     if *wrote_ledger {
         // The observation is older than the ledger.
         return Attempt::ObserveAgain(stops::pods_of(&stops));
     }
     let outcome = both(outcome, stop(cx, snapshot, &stops, cluster, spec).await);
-    Attempt::Done(both(outcome, execute(cx, &last, cluster, spec).await))
+    Attempt::Done(both(outcome, execute(cx, &last, cluster).await))
 }
 
 /// Executes actions at the same time, and stores the answers.
@@ -322,7 +323,6 @@ async fn execute(
     cx: &mut Context,
     actions: &[&Action],
     cluster: &mut Arc<SearchCluster>,
-    spec: &EffectiveSpec,
 ) -> Outcome {
     let executor = Executor::new(cx, cluster);
     let executed = executor.execute_all(actions).await;
@@ -330,7 +330,7 @@ async fn execute(
         cx.observer.pods.put(pod);
     }
     if let Some(changed) = executed.cluster {
-        *cluster = spec.apply(cx.cluster.remember(changed));
+        *cluster = cx.cluster.replace(changed);
     }
     cx.observer.flushes.note(executed.flushed);
     executed.outcome
@@ -344,22 +344,22 @@ async fn report_and_requeue(
 ) -> Result<Next, Failure> {
     let Acted { decision, outcome, cluster, started } = acted;
     let Decision { snapshot, plan, .. } = decision;
-    decision_log::log(&cx.name, &cx.decision_log.lines(&snapshot, &plan));
+    decision_log::log(&cx.name, &cx.memory.decision_log.lines(&snapshot, &plan));
     if outcome.is_ok() {
-        let starts = std::mem::take(&mut cx.start_times);
+        let starts = std::mem::take(&mut cx.memory.start_times);
         let (changes, starts) =
             crate::decision_log::of_actions(&plan.actions, &snapshot.ledger, snapshot.now, starts);
-        cx.start_times = starts;
-        crate::decision_log::record(&changes, &cx.name, &cx.metrics);
+        cx.memory.start_times = starts;
+        crate::decision_log::record(&changes, &cx.name, &cx.clients.metrics);
     }
     let after = match &outcome {
-        Ok(acted) => cx.requeue.after_plan(&plan, *acted),
-        Err(failure) if failure.is_conflict() => cx.requeue.after_conflict(),
-        Err(_) => cx.requeue.after_failure(Some(&snapshot.ledger)),
+        Ok(acted) => cx.memory.requeue.after_plan(&plan, *acted),
+        Err(failure) if failure.is_conflict() => cx.memory.requeue.after_conflict(),
+        Err(_) => cx.memory.requeue.after_failure(Some(&snapshot.ledger)),
     };
     let mut report = restart::report(&snapshot, &spec.checked.policy, &plan);
     if let Err(failure) = &outcome
-        && cx.requeue.is_failing()
+        && cx.memory.requeue.is_failing()
     {
         report = failing(report, failure, snapshot.now);
     }
@@ -367,10 +367,10 @@ async fn report_and_requeue(
         report = pods_unlisted(report, error, snapshot.now);
     }
     let report = spec.report_refusal(report, snapshot.now);
-    let report = cx.declared.report(report, &snapshot, &spec.checked.policy);
-    let report = cx.certificates.seen.report(report, snapshot.now);
-    let ends = &cx.certificates.seen.ends;
-    cx.metrics.set_gauges(&cx.name, Some(gauges(&report, &snapshot.ledger, ends)));
+    let report = cx.memory.declared.report(report, &snapshot, &spec.checked.policy);
+    let report = cx.memory.certificates.seen.report(report, snapshot.now);
+    let ends = &cx.memory.certificates.seen.ends;
+    cx.clients.metrics.set_gauges(&cx.name, Some(gauges(&report, &snapshot.ledger, ends)));
 
     // Managers, if the report takes long: also the starts after stops that were sent just now.
     let starts = OwedStarts::of(cx, &cluster, spec);
@@ -378,7 +378,7 @@ async fn report_and_requeue(
     let reported = cx.status.report(&cluster, report, &snapshot.ledger);
     let due = match Box::pin(starts.beside(reported)).await? {
         Reported::Written(written) => {
-            cx.cluster.remember(*written);
+            cx.cluster.replace(*written);
             None
         }
         Reported::DueIn(due) => Some(due),
@@ -389,7 +389,7 @@ async fn report_and_requeue(
     }
     let after = bounded(after, &snapshot, cx.observer.facts.managers.has_unasked(), due);
     let missing = cx.observer.facts.missing.due_in(Instant::now());
-    let due = [cx.declared.due_in(), cx.certificates.due_in(), missing];
+    let due = [cx.memory.declared.due_in(), cx.memory.certificates.due_in(), missing];
     let after = due.into_iter().flatten().fold(after, Duration::min);
     tracing::debug!(
         cluster = cx.name,
@@ -405,12 +405,12 @@ async fn report_and_requeue(
 pub(super) async fn after_failure(cx: &mut Context, failure: &Failure) -> Next {
     if failure.is_conflict() {
         tracing::info!("another client wrote first, reading again: {failure}");
-        let after = cx.requeue.after_conflict();
+        let after = cx.memory.requeue.after_conflict();
         cx.refresh_cluster().await;
         return Next::failed(after, cx.cluster.looked_at().map(ledger_of));
     }
     let ledger = cx.cluster.looked_at().map(ledger_of);
-    let after = cx.requeue.after_failure(ledger.as_ref());
+    let after = cx.memory.requeue.after_failure(ledger.as_ref());
     tracing::warn!("reconcile failed, retrying in {after:?}: {failure}");
     Next::failed(after, ledger)
 }

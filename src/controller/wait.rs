@@ -49,22 +49,22 @@ pub(super) async fn wait(
     // Engine: its nodes or its health.
     let client = cx.observer.facts.engine.client().map(|(client, _)| client);
     let awaited = next.seen.as_deref().and_then(Awaited::of);
-    let awaited = awaited.map(|awaited| awaited.after_join(cx.joined.as_ref()));
+    let awaited = awaited.map(|awaited| awaited.after_join(cx.memory.joined.as_ref()));
     let to_be_joined = awaited.as_ref().and_then(Awaited::to_be_joined).cloned();
     let engine = match (awaited, client) {
         (Some(awaited), Some(client)) => {
-            Either::Left(wait_for_change(client, awaited, Arc::clone(&cx.metrics)))
+            Either::Left(wait_for_change(client, awaited, Arc::clone(&cx.clients.metrics)))
         }
         (Some(_) | None, _) => Either::Right(pending()),
     };
     // Apiserver: endpoints of Services, while a node drains.
     let since = cx.observer.questions.endpoints.awaited_since().map(str::to_owned);
     let namespace = cx.cluster.namespace().to_owned();
-    let endpoints = wait_for_endpoints(cx.api.clone(), namespace, since);
+    let endpoints = wait_for_endpoints(cx.clients.api.clone(), namespace, since);
     // Apiserver: the owners of pods, at rest; otherwise they are read at each observation.
     let at_rest = next.seen.as_deref().is_some_and(|seen| seen.ledger.restart.is_none());
     let owners = cx.observer.facts.owners.versions().filter(|_| at_rest).unwrap_or_default();
-    let owners = wait_for_owner(cx.api.clone(), cx.cluster.namespace().to_owned(), owners);
+    let owners = wait_for_owner(cx.clients.api.clone(), cx.cluster.namespace().to_owned(), owners);
     tokio::pin!(engine, endpoints, owners);
     loop {
         tokio::select! {
@@ -77,7 +77,7 @@ pub(super) async fn wait(
                 let _ = requester.send(answer);
             }
             () = &mut engine => {
-                cx.joined = to_be_joined;
+                cx.memory.joined = to_be_joined;
                 return;
             }
             () = &mut endpoints => return,
@@ -88,7 +88,7 @@ pub(super) async fn wait(
             // Apiserver, watches: the pods and the SearchCluster.
             () = cx.pod_watch.changed(&mut cx.observer.pods) => return,
             () = cx.cluster.changed() => return,
-            () = cx.definition.changed() => return,
+            () = cx.clients.definition.changed() => return,
         }
     }
 }

@@ -29,7 +29,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::{Instrument, Span};
 
 use crate::apiserver::watch_error;
-use crate::clusters::{Clusters, Key, NewestCluster, Undecodable};
+use crate::clusters::{Clusters, Key, LiveCluster, Undecodable};
 use crate::context::{Context, Shared};
 use crate::http_server::{SnapshotQueue, SnapshotQueues};
 use crate::pods::owns_phase;
@@ -128,7 +128,7 @@ impl Controller {
         let name = format!("{}/{}", key.0, key.1);
         // The highest level, so that every log line has the span, whatever level is logged.
         let span = tracing::error_span!("cluster", cluster = name, restart = "");
-        let cluster = NewestCluster::new(key.clone(), clusters, span.clone());
+        let cluster = LiveCluster::new(key.clone(), clusters, span.clone());
         let cx = Context::new(key, cluster, &self.shared);
         let (key, snapshots) = (key.clone(), self.snapshots.open(key.clone()));
         async move {
@@ -313,11 +313,12 @@ pub(super) async fn run(
 async fn work(mut cx: Context, mut snapshots: SnapshotQueue, mut stop: watch::Receiver<bool>) {
     let mut polls = ManagerPolls::default();
     loop {
-        let progress = cx.progress.clone();
+        let progress = cx.memory.progress.clone();
         let next = progress.unless_it_hangs(Box::pin(reconcile(&mut cx))).await;
         let Some(Some(next)) = next else { break };
         let reading = cx.observer.facts.engine.reading();
-        let not_before = Instant::now() + cx.requeue.least_pause(next.is_under_way(), reading);
+        let not_before =
+            Instant::now() + cx.memory.requeue.least_pause(next.is_under_way(), reading);
         let wait = async {
             wait(&mut cx, &mut polls, &mut snapshots, next).await;
             sleep_until(not_before).await;
@@ -328,7 +329,7 @@ async fn work(mut cx: Context, mut snapshots: SnapshotQueue, mut stop: watch::Re
             () = wait => {}
         }
     }
-    cx.metrics.set_gauges(&cx.name, None);
+    cx.clients.metrics.set_gauges(&cx.name, None);
     cx.events.finish().await;
 }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use crate::context::Context;
 use crate::declared::objects::ExistingObjects;
-use crate::effective_spec::EffectiveSpec;
 use crate::execute::Executor;
 use crate::failure::Failure;
 use crate::lease::Lease;
@@ -44,7 +43,6 @@ pub(super) struct First<'a> {
 pub(super) async fn step(
     cx: &mut Context,
     cluster: &mut Arc<SearchCluster>,
-    spec: &EffectiveSpec,
     found: &ExistingObjects,
     first: &First<'_>,
 ) -> Result<Taken, Failure> {
@@ -55,9 +53,9 @@ pub(super) async fn step(
         return Ok(Taken::default());
     }
     // Apiserver: decisions are made on the live SearchCluster.
-    let live = cx.api.cluster_of(cluster).await?;
+    let live = cx.clients.api.cluster_of(cluster).await?;
     let is_same = is_same_generation(&live, cluster);
-    *cluster = spec.apply(cx.cluster.remember(live));
+    *cluster = cx.cluster.replace(live);
     if !is_same {
         return Ok(Taken { due_in: Some(Duration::ZERO), ..Taken::default() });
     }
@@ -83,31 +81,31 @@ pub(super) async fn step(
     };
 
     // The facts may be old if this process was suspended: another replica may lead by now.
-    if !cx.lease.is_held() {
+    if !cx.clients.lease.is_held() {
         return Err(Failure::LeaseLost);
     }
 
     // Apiserver or engine: do it.
     tracing::info!("nodes that leave: {action:?}");
     match action {
-        Action::Write(leaving) => write(cx, cluster, spec, &ledger, leaving).await?,
+        Action::Write(leaving) => write(cx, cluster, &ledger, leaving).await?,
         Action::Scale { set, replicas } => {
             let there = found.object(set)?;
-            cx.api.scale(cx.cluster.namespace(), there, *replicas).await?;
+            cx.clients.api.scale(cx.cluster.namespace(), there, *replicas).await?;
             let node = format!("{}-{replicas}", there.name);
             let message = format!("{node} has no shards and no vote any more, and is removed");
             let pod = cx.observer.pods.iter().find(|pod| pod.name == node);
             let event =
                 Event { pod: pod.map(|pod| pod.uid.clone()), reason: Reason::NodeRemoved, message };
             cx.events.send(&event, cluster, &cx.observer.pods);
-            cx.metrics.count_nodes(UpdateStep::Move.name(), 1);
+            cx.clients.metrics.count_nodes(UpdateStep::Move.name(), 1);
         }
         Action::Remove { set } => {
             let there = found.object(set)?;
-            cx.api.delete_stateful_set(cx.cluster.namespace(), there).await?;
+            cx.clients.api.delete_stateful_set(cx.cluster.namespace(), there).await?;
         }
         Action::Exclude { .. } | Action::ExcludeVoter(_) | Action::ClearVotingExclusions => {
-            ask(&cx.observer, &cx.lease, action).await?;
+            ask(&cx.observer, &cx.clients.lease, action).await?;
         }
     }
     Ok(Taken { turn, due_in: Some(Duration::ZERO) })
@@ -174,7 +172,6 @@ fn changes(ledger: &Ledger, first: &First<'_>) -> Option<String> {
 async fn write(
     cx: &mut Context,
     cluster: &mut Arc<SearchCluster>,
-    spec: &EffectiveSpec,
     before: &Ledger,
     leaving: &Leaving,
 ) -> Result<(), Failure> {
@@ -185,7 +182,7 @@ async fn write(
         let executed = executor.execute_all(&[&restart::Action::AddFinalizer]).await;
         executed.outcome?;
         if let Some(changed) = executed.cluster {
-            *cluster = spec.apply(cx.cluster.remember(changed));
+            *cluster = cx.cluster.replace(changed);
         }
     }
     let was = &before.debts.leaving;
@@ -198,7 +195,7 @@ async fn write(
     ledger.debts.leaving = leaving.clone();
     let report = cluster.status.as_ref().map(|status| status.report.clone()).unwrap_or_default();
     let written = cx.status.write(cluster, report, before, ledger).await?;
-    *cluster = spec.apply(cx.cluster.remember(written));
+    *cluster = cx.cluster.replace(written);
     for node in leaving.nodes.difference(&was.nodes) {
         let pod = cx.observer.pods.iter().find(|pod| pod.node == *node);
         let event = Event {

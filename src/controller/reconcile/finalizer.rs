@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::execute;
 use crate::clusters::asks_for_the_same;
 use crate::context::Context;
-use crate::effective_spec::EffectiveSpec;
 use crate::failure::Failure;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{Action, Ledger, Snapshot};
@@ -25,10 +24,9 @@ pub(super) async fn put(
     cx: &mut Context,
     snapshot: &mut Snapshot,
     cluster: &mut Arc<SearchCluster>,
-    spec: &EffectiveSpec,
 ) -> Result<bool, Failure> {
     let mut expected = SearchCluster::clone(cluster);
-    if execute(cx, &[&Action::AddFinalizer], cluster, spec).await.is_err() {
+    if execute(cx, &[&Action::AddFinalizer], cluster).await.is_err() {
         return Ok(false);
     }
     expected.metadata.finalizers.clone_from(&cluster.metadata.finalizers);

@@ -32,18 +32,18 @@ pub(super) async fn look(
     with_engine: bool,
     reads_live: bool,
 ) -> Result<LookResult, Failure> {
-    let (api, known) = (cx.api.clone(), Arc::clone(cluster));
+    let (api, known) = (cx.clients.api.clone(), Arc::clone(cluster));
     let live = async { if reads_live { api.cluster_of(&known).await.map(Some) } else { Ok(None) } };
     let (live, snapshot) = tokio::join!(live, observe(cx, &known, spec, must_read, with_engine));
     if let Some(live) = live? {
         let is_known = live.metadata.resource_version == known.metadata.resource_version;
         let is_same_spec = is_same_generation(&live, &known)
             && live.disabled_by_annotation() == known.disabled_by_annotation();
-        let live = cx.cluster.remember(live);
+        let live = cx.cluster.replace(live);
         if !is_same_spec {
             return Ok(LookResult::OtherSpec);
         }
-        *cluster = spec.apply(live);
+        *cluster = live;
         if !is_known {
             return Ok(LookResult::Again);
         }

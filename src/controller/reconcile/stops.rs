@@ -27,11 +27,11 @@ pub(super) async fn stop(
     spec: &EffectiveSpec,
 ) -> Outcome {
     // Apiserver: the live SearchCluster and pods.
-    let Some(mut unread) = read_live(cx, stops, cluster, spec).await? else { return Ok(false) };
+    let Some(mut unread) = read_live(cx, stops, cluster).await? else { return Ok(false) };
     // Engine: once more if the last answer is old. Then a person may have paused meanwhile.
     let engine = Box::pin(cx.observer.read_engine_again(cluster, &spec.checked)).await;
     if engine.is_some() {
-        unread = match read_live(cx, stops, cluster, spec).await? {
+        unread = match read_live(cx, stops, cluster).await? {
             Some(unread) => unread,
             None => return Ok(false),
         };
@@ -49,7 +49,7 @@ pub(super) async fn stop(
 
     // Managers: the stop requests. Apiserver: the pods to delete.
     let stopped =
-        if confirmed.is_empty() { Ok(false) } else { execute(cx, &confirmed, cluster, spec).await };
+        if confirmed.is_empty() { Ok(false) } else { execute(cx, &confirmed, cluster).await };
     both(stopped, unread.failure.map_or(Ok(false), |failure| Err(failure.into())))
 }
 
@@ -59,15 +59,14 @@ async fn read_live(
     cx: &mut Context,
     stops: &[&Action],
     cluster: &mut Arc<SearchCluster>,
-    spec: &EffectiveSpec,
 ) -> Result<Option<Unread>, Failure> {
     // The pods are read by this spec, and do not count if the live one differs.
     let reading = Reading::of(&cluster.spec);
-    let pods = read_pods(&cx.api, &cx.observer.pods, stops, &reading);
-    let (live, (pods, unread)) = tokio::join!(cx.api.cluster_of(cluster), pods);
+    let pods = read_pods(&cx.clients.api, &cx.observer.pods, stops, &reading);
+    let (live, (pods, unread)) = tokio::join!(cx.clients.api.cluster_of(cluster), pods);
     let live = live?;
     let is_same = is_same_generation(&live, cluster);
-    *cluster = spec.apply(cx.cluster.remember(live));
+    *cluster = cx.cluster.replace(live);
     if !is_same {
         return Ok(None);
     }

@@ -56,26 +56,26 @@ async fn report_only(
         let executor = Executor::new(cx, cluster);
         let executed = executor.execute_all(&[&Action::RemoveFinalizer]).await;
         if let Some(changed) = executed.cluster {
-            cx.cluster.remember(changed);
+            cx.cluster.replace(changed);
         }
         if executed.outcome.is_err() {
             cx.refresh_cluster().await;
-            return Next::after(cx.requeue.after_failure(Some(ledger)));
+            return Next::after(cx.memory.requeue.after_failure(Some(ledger)));
         }
         return Next::after(interval);
     }
-    let ends = &cx.certificates.seen.ends;
-    cx.metrics.set_gauges(&cx.name, Some(gauges(&report, ledger, ends)));
+    let ends = &cx.memory.certificates.seen.ends;
+    cx.clients.metrics.set_gauges(&cx.name, Some(gauges(&report, ledger, ends)));
     // Apiserver: the report, if it is due.
     match cx.status.report(cluster, report, ledger).await {
         Ok(Reported::Written(written)) => {
-            cx.cluster.remember(*written);
+            cx.cluster.replace(*written);
             Next::after(interval)
         }
         Ok(Reported::DueIn(due)) => Next::after(due),
         Ok(Reported::Unchanged) => Next::after(interval),
         Err(failure) => {
-            let after = cx.requeue.after_failure(Some(ledger));
+            let after = cx.memory.requeue.after_failure(Some(ledger));
             tracing::warn!("cannot write the status, retrying in {after:?}: {failure}");
             cx.refresh_cluster().await;
             Next::after(after)

@@ -50,7 +50,7 @@ impl OwedStarts {
             clients: uids.filter_map(client).collect(),
             cluster: Arc::clone(cluster),
             rollback: spec.checked.policy.rollback,
-            metrics: Arc::clone(&cx.metrics),
+            metrics: Arc::clone(&cx.clients.metrics),
         }
     }
 

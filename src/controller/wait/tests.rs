@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::apiserver::Apiserver;
-use crate::clusters::{Clusters, NewestCluster};
+use crate::clusters::{Clusters, LiveCluster};
 use crate::context::Shared;
 use crate::definition::Definition;
 use crate::failure::Failure;
@@ -104,7 +104,7 @@ fn context(manager: &Polled) -> Context {
     let (shown, clusters) = watch::channel(Arc::new(Clusters::new()));
     // As long as the task.
     std::mem::forget(shown);
-    let view = NewestCluster::new(key.clone(), clusters, tracing::Span::none());
+    let view = LiveCluster::new(key.clone(), clusters, tracing::Span::none());
     let mut cx = Context::new(&key, view, &shared);
     let under_way = json!({
         "podUid": "uid-0", "pod": "logs-0", "node": "logs-0", "step": "restarting",
@@ -126,7 +126,7 @@ fn context(manager: &Polled) -> Context {
             },
         },
     });
-    cx.cluster.remember(serde_json::from_value(cluster).expect("a SearchCluster"));
+    cx.cluster.replace(serde_json::from_value(cluster).expect("a SearchCluster"));
     let told: Status = serde_json::from_value(status(*manager.cursor.borrow())).expect("a status");
     cx.observer.facts.managers.told_for_test("uid-0", manager.client.clone(), told);
     cx
