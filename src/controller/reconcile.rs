@@ -4,19 +4,15 @@
 //! the ledger as written. A stop request is sent, and a pod deleted, only after live reads have
 //! confirmed it.
 
-mod finalizer;
-mod look;
+mod live_reads;
 mod order;
-mod stops;
 mod unusable;
 mod without_apiserver;
 
-pub(super) use stops::is_same_generation;
-
-use look::{LookResult, look};
+pub(super) use live_reads::is_same_generation;
+use live_reads::{LookResult, look, stop};
 pub(super) use order::NewPhases;
 use order::{Order, in_order, prepare_a_stop};
-use stops::stop;
 use without_apiserver::OwedStarts;
 
 use std::collections::BTreeSet;
@@ -221,7 +217,7 @@ async fn plan_and_write(
     let (mut wrote_ledger, mut asked_for_finalizer) = (false, false);
     for _ in 0..MAX_ROUNDS {
         let plan = plan(&snapshot, &spec.checked.policy);
-        let stale = stops::read_before(&plan, &snapshot.ledger, |uid| {
+        let stale = live_reads::read_before(&plan, &snapshot.ledger, |uid| {
             cx.observer.facts.managers.asked(uid).is_some_and(|at| at < started)
         });
         if !stale.is_empty() {
@@ -233,10 +229,10 @@ async fn plan_and_write(
             let snapshot = Box::new(snapshot);
             return Ok(Attempt::Done(Decision { snapshot, plan, wrote_ledger }));
         };
-        if !asked_for_finalizer && finalizer::is_due(&snapshot, ledger) {
+        if !asked_for_finalizer && live_reads::needs_finalizer(&snapshot, ledger) {
             asked_for_finalizer = true;
             // Apiserver.
-            if finalizer::put(cx, &mut snapshot, cluster).await? {
+            if live_reads::put_finalizer(cx, &mut snapshot, cluster).await? {
                 continue;
             }
         }
@@ -312,7 +308,7 @@ async fn act(
     let outcome = execute(cx, &first, cluster).await;
     if *wrote_ledger {
         // The observation is older than the ledger.
-        return Attempt::ObserveAgain(stops::pods_of(&stops));
+        return Attempt::ObserveAgain(live_reads::pods_of(&stops));
     }
     let outcome = both(outcome, stop(cx, snapshot, &stops, cluster, spec).await);
     Attempt::Done(both(outcome, execute(cx, &last, cluster).await))

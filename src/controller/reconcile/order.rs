@@ -9,7 +9,7 @@ use std::time::Duration;
 use stayput_restart::{Action, Phase, annotation};
 use tokio::time::Instant;
 
-use crate::reconcile::stops::need_live_reads;
+use crate::reconcile::live_reads::need_live_reads;
 
 /// The actions of a plan; the parts are carried out one after the other.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,22 +1,73 @@
-//! Live reads before a stop request or the deletion of a pod: a plan from the live state must have the same
-//! action.
-//!
-//! The pods that a plan acts on. Pure.
+//! What is read live, and what depends on it: the look that a decision is made from, the reads that confirm a
+//! stop or a deletion, and the finalizer, which is put there before the write that opens a restart.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use stayput_kube_access::cluster::SearchCluster;
+use stayput_kube_access::random_id::random_id;
 use stayput_restart::{Action, Ledger, Plan, Snapshot, plan};
 
 use crate::apiserver::{ApiError, Apiserver};
+use crate::clusters::asks_for_the_same;
 use crate::concurrency::join_limited;
 use crate::context::Context;
 use crate::effective_spec::EffectiveSpec;
 use crate::failure::{Failure, Outcome, both};
-use crate::observe::refresh;
+use crate::observe::{Scope, refresh};
 use crate::pods::{PodFacts, Pods, Reading};
 use crate::reconcile::execute;
+
+/// Result of a look.
+pub(super) enum LookResult {
+    Snapshot(Box<Snapshot>),
+    /// The observation is of an older version of the SearchCluster.
+    Again,
+    /// Another spec counts now.
+    OtherSpec,
+}
+
+/// Observes managers, engine and apiserver; if `reads_live`, reads the SearchCluster at the same time:
+/// decisions are made on the live one, which is usually unchanged. `must_read` and `with_engine` are those of
+/// the [`Scope`].
+pub(super) async fn look(
+    cx: &mut Context,
+    cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+    must_read: &BTreeSet<String>,
+    with_engine: bool,
+    reads_live: bool,
+) -> Result<LookResult, Failure> {
+    let (api, known) = (cx.clients.api.clone(), Arc::clone(cluster));
+    let live = async { if reads_live { api.cluster_of(&known).await.map(Some) } else { Ok(None) } };
+    let (live, snapshot) = tokio::join!(live, observe(cx, &known, spec, must_read, with_engine));
+    if let Some(live) = live? {
+        let is_known = live.metadata.resource_version == known.metadata.resource_version;
+        let is_same_spec = is_same_generation(&live, &known)
+            && live.disabled_by_annotation() == known.disabled_by_annotation();
+        let live = cx.cluster.replace(live);
+        if !is_same_spec {
+            return Ok(LookResult::OtherSpec);
+        }
+        *cluster = live;
+        if !is_known {
+            return Ok(LookResult::Again);
+        }
+    }
+    Ok(LookResult::Snapshot(Box::new(snapshot?)))
+}
+
+async fn observe(
+    cx: &mut Context,
+    cluster: &SearchCluster,
+    spec: &EffectiveSpec,
+    must_read: &BTreeSet<String>,
+    with_engine: bool,
+) -> Result<Snapshot, Failure> {
+    let others = cx.cluster.others();
+    let scope = Scope { cluster, checked: &spec.checked, others: &others, must_read, with_engine };
+    Ok(Box::pin(cx.observer.observe(&scope, random_id()?)).await)
+}
 
 /// Sends the stop requests, and deletes the pods, that live reads confirm. True if there were any.
 pub(super) async fn stop(
@@ -168,6 +219,33 @@ fn given_sequences<'a>(before: &Ledger, after: &'a Ledger) -> Vec<&'a str> {
         .map(|member| member.pod_uid.as_str())
         .chain(kept.map(|kept| kept.pod_uid.as_str()))
         .collect()
+}
+
+/// True if this ledger opens a restart and there is no finalizer.
+pub(super) fn needs_finalizer(snapshot: &Snapshot, ledger: &Ledger) -> bool {
+    !snapshot.cluster.finalizer && snapshot.ledger.restart.is_none() && ledger.restart.is_some()
+}
+
+/// Adds the finalizer to the SearchCluster. False if that fails: then the restart is opened, and waits for
+/// it.
+///
+/// # Errors
+/// [`Failure::StatusOvertaken`] if the SearchCluster is not the one that was planned for.
+pub(super) async fn put_finalizer(
+    cx: &mut Context,
+    snapshot: &mut Snapshot,
+    cluster: &mut Arc<SearchCluster>,
+) -> Result<bool, Failure> {
+    let mut expected = SearchCluster::clone(cluster);
+    if execute(cx, &[&Action::AddFinalizer], cluster).await.is_err() {
+        return Ok(false);
+    }
+    expected.metadata.finalizers.clone_from(&cluster.metadata.finalizers);
+    if !asks_for_the_same(&expected, cluster) {
+        return Err(Failure::StatusOvertaken);
+    }
+    snapshot.cluster.finalizer = true;
+    Ok(true)
 }
 
 #[cfg(test)]

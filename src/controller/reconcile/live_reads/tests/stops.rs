@@ -1,6 +1,6 @@
 mod targets;
 
-use super::*;
+use crate::reconcile::live_reads::*;
 
 #[test]
 fn a_stop_is_sent_only_if_the_live_plan_has_it_and_its_pod_was_read() {

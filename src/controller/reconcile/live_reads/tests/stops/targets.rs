@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use crate::reconcile::stops::*;
+use crate::reconcile::live_reads::*;
 
 fn kept(pods: &[(&str, u64)]) -> Ledger {
     let entry =
