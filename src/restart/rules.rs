@@ -12,34 +12,25 @@ mod copies;
 mod deleted_data;
 mod evaluation;
 mod failed_sets;
-pub(crate) mod name_list;
 mod node_counts;
 mod order;
-mod peer;
 mod predicates;
 mod preflight;
 mod quorum;
 mod selection;
 mod settled;
-mod stop_impact;
-mod tiers;
-mod unreplicated_index;
-mod version;
-mod voters;
+#[cfg(test)]
+mod tests;
 
 use crate::snapshot::namespace_and_name;
-use copies::Copies;
-pub(crate) use quorum::{MasterVoters, QuorumAfterStop};
-use settled::SettledYellow;
 
 pub(crate) use deleted_data::{Deletion, deletion};
-pub(crate) use evaluation::Evaluation;
+pub(crate) use evaluation::{Evaluation, numbers};
 pub(crate) use failed_sets::{FailedSets, set_of};
 pub(crate) use order::{order, reason_for_order};
 pub(crate) use preflight::preflight;
-pub(crate) use selection::{NAMED, list_names, select};
-pub(crate) use stop_impact::StopImpact;
-pub(crate) use version::numbers;
+pub(crate) use quorum::{MasterVoters, QuorumAfterStop};
+pub(crate) use selection::{NAMED, StopImpact, list_names, select};
 
 /// Part of a message: the number of further shards, if `lost` is more than the one that the message names.
 fn more_shards(lost: usize) -> String {
@@ -59,5 +50,51 @@ fn last_resort(cluster: &str) -> String {
     )
 }
 
-#[cfg(test)]
-mod tests;
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct NameList<'a> {
+    pub(super) count: usize,
+    /// The first [`KEPT_NAMES`] names, sorted.
+    names: Vec<&'a str>,
+}
+
+/// Number of names that a list keeps.
+const KEPT_NAMES: usize = 3;
+
+impl<'a> NameList<'a> {
+    pub(crate) fn add(&mut self, name: &'a str) {
+        self.count += 1;
+        self.name(name);
+    }
+
+    pub(super) fn extend(&mut self, other: &Self) {
+        self.count += other.count;
+        other.names.iter().for_each(|name| self.name(name));
+    }
+
+    fn name(&mut self, name: &'a str) {
+        let at = self.names.partition_point(|known| *known < name);
+        if at < KEPT_NAMES {
+            self.names.insert(at, name);
+            self.names.truncate(KEPT_NAMES);
+        }
+    }
+
+    /// `one` if the list has one name, else `many`.
+    pub(super) const fn or<'w>(&self, one: &'w str, many: &'w str) -> &'w str {
+        if self.count == 1 { one } else { many }
+    }
+}
+
+/// Writes the names as in `a`, `a and b`, `a, b, c and 4 more`.
+impl std::fmt::Display for NameList<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.names.as_slice(), self.count.saturating_sub(self.names.len())) {
+            ([], 0) => formatter.write_str("no node"),
+            ([], 1) => formatter.write_str("1 node"),
+            ([], many) => write!(formatter, "{many} nodes"),
+            ([one], 0) => formatter.write_str(one),
+            ([first @ .., last], 0) => write!(formatter, "{} and {last}", first.join(", ")),
+            (named, more) => write!(formatter, "{} and {more} more", named.join(", ")),
+        }
+    }
+}

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::down::{self, DownNodes};
-use super::member_pods::under_way;
-use super::{Counts, debts};
 use crate::flow::why_kept;
-use crate::rules::name_list::NameList;
+use crate::report::debts;
+use crate::report::down::{self, DownNodes};
+use crate::report::member_pods::under_way;
+use crate::rules::NameList;
 use crate::{
-    Code, Color, Direction, Member, MemberStep, OnConfigChange, Operator, Outcome, Plan, Pod,
-    PodUpdate, Policy, Predicate, Snapshot, Time, Waiting, annotation, ended_recently,
+    Code, Color, Counts, Direction, Member, MemberStep, OnConfigChange, Operator, Outcome, Plan,
+    Pod, PodUpdate, Policy, Predicate, Snapshot, Time, Waiting, annotation, ended_recently,
 };
 use stayput_api::State;
 use stayput_pod_update::UpdateStep;

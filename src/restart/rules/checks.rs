@@ -1,9 +1,11 @@
 //! Checks if one candidate may be stopped: the rules in their order; the first that blocks counts.
 
-use super::{deleted_data, predicates, preflight, unreplicated_index};
-use super::{evaluation::Evaluation, peer::Peer};
-use crate::blocker::{Blocker, Check};
-use crate::{Code, Color, Manager, Pod, Predicate, Request, Strategy};
+use crate::blocker::Check;
+use crate::rules::evaluation::Evaluation;
+use crate::rules::node_counts::Peer;
+use crate::rules::settled::check_unreplicated_index;
+use crate::rules::{deleted_data, predicates, preflight};
+use crate::{Blocker, Code, Color, Manager, Pod, Predicate, Request, Strategy};
 
 impl Evaluation<'_> {
     /// Passes if the pod can be stopped and may take a slot.
@@ -36,7 +38,7 @@ impl Evaluation<'_> {
                 predicates::check(predicate, self, candidate)?;
             }
         }
-        unreplicated_index::check(self, candidate)?;
+        check_unreplicated_index(self, candidate)?;
         // Otherwise its slot would be given back at once.
         match self.check_state(candidate, strategy, candidate.is_in_batch) {
             Err(blocker) if !self.is_only_moving(&blocker) => Err(blocker),
@@ -55,7 +57,7 @@ impl Evaluation<'_> {
             predicates::check(Predicate::RunningSnapshot, self, candidate)?;
         }
         self.quorum_now(candidate)?;
-        unreplicated_index::check(self, candidate)
+        check_unreplicated_index(self, candidate)
     }
 
     /// Passes unless the only copy of something would be deleted with the pod or its container, for a node

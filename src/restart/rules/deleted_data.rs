@@ -2,13 +2,14 @@
 //! whose data is on no volume and that gets another container, and of a pod whose template has the data at
 //! another place, so that the engine would start without it.
 
-use super::quorum::QuorumAfterStop;
-use super::{evaluation::Evaluation, peer::Peer};
-use crate::blocker::{Blocker, Check, refuse};
+use crate::blocker::{Check, refuse};
+use crate::rules::evaluation::Evaluation;
+use crate::rules::node_counts::Peer;
+use crate::rules::quorum::QuorumAfterStop;
 use crate::snapshot::hold_data;
 use crate::{
-    Code, Color, DataPlace, Ledger, MemberStep, Pod, PodUpdate, Policy, Predicate, Strategy,
-    UpdateStep,
+    Blocker, Code, Color, DataPlace, Ledger, MemberStep, Pod, PodUpdate, Policy, Predicate,
+    Strategy, UpdateStep,
 };
 
 /// Part of a pod whose deletion takes the data of a node with it.

@@ -6,18 +6,17 @@ use std::collections::BTreeMap;
 
 use glob::Pattern;
 
-use super::deleted_data::{self, Deletion};
-use super::name_list::NameList;
-use super::node_counts::NodeCounts;
-use super::peer::{Peer, is_master};
-use super::tiers::Tiers;
-use super::voters;
-use super::{Copies, MasterVoters, QuorumAfterStop, SettledYellow, last_resort};
-use crate::blocker::{Blocker, Check, refuse};
+use crate::blocker::{Check, refuse};
 use crate::index::Index;
 use crate::lookup::{Lookup, NameSet, OwnedNameSet, lookup};
+use crate::rules::copies::Copies;
+use crate::rules::deleted_data::{self, Deletion};
+use crate::rules::node_counts::{NodeCounts, Peer, Tiers, is_master};
+use crate::rules::quorum::{MasterVoters, QuorumAfterStop, missing_voters};
+use crate::rules::settled::SettledYellow;
+use crate::rules::{NameList, last_resort};
 use crate::snapshot::hold_data;
-use crate::{Code, Disabled, Engine, Ledger, MemberStep, Pod, Policy, Strategy, Time};
+use crate::{Blocker, Code, Disabled, Engine, Ledger, MemberStep, Pod, Policy, Strategy, Time};
 
 /// The state of the cluster, as the rules need it.
 #[derive(Debug)]
@@ -181,7 +180,7 @@ impl<'a> Evaluation<'a> {
 
     /// Number of voters that are not in the cluster.
     pub(super) fn missing_voters(&self) -> usize {
-        *self.missing_voters.get_or_init(|| voters::missing_voters(self.engine))
+        *self.missing_voters.get_or_init(|| missing_voters(self.engine))
     }
 
     /// True if the cluster has only one node, and none that is kept stopped: such a cluster is never better
@@ -302,4 +301,22 @@ impl<'a> Evaluation<'a> {
         let node = self.peer(uid).and_then(|peer| peer.node);
         node.is_some_and(|node| node.roles_unknown)
     }
+}
+
+impl Evaluation<'_> {
+    /// True if another node in the cluster runs a newer version.
+    pub(super) fn is_behind(&self, candidate: &Peer<'_>) -> bool {
+        let newest = self.newest.get_or_init(|| {
+            self.engine.nodes.iter().filter_map(|node| numbers(&node.version)).max()
+        });
+        let own = candidate.node.and_then(|node| numbers(&node.version));
+        // A version that is not made of numbers is not compared.
+        own.is_some_and(|own| newest.as_ref().is_some_and(|newest| own < *newest))
+    }
+}
+
+/// Numbers of a version: 8, 19, 0 of `8.19.0-SNAPSHOT`. `None`: it is not made of numbers.
+pub(crate) fn numbers(version: &str) -> Option<Vec<u64>> {
+    let release = version.split(['-', '+']).next().unwrap_or_default();
+    release.split('.').map(|number| number.parse().ok()).collect()
 }

@@ -1,9 +1,11 @@
 //! Numbers of nodes, so that the rules do not go over all peers for every candidate.
 
-use super::name_list::NameList;
-use super::peer::Peer;
-use super::tiers::Tiers;
+use std::collections::BTreeSet;
+
 use crate::lookup::Lookup;
+use crate::rules::NameList;
+use crate::snapshot::hold_data;
+use crate::{Node, Pod, are_master_eligible};
 
 /// Counts of the peers that are not in the candidate's batch, except where noted.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -109,5 +111,94 @@ impl<'a> NodeCounts<'a> {
             }
             self.masters_under_way.add(peer.name());
         }
+    }
+}
+
+/// A pod of the cluster, as the rules see it.
+#[derive(Debug)]
+pub(crate) struct Peer<'a> {
+    pub(super) pod: &'a Pod,
+    /// The engine's entry of the node, if it is listed.
+    pub(super) node: Option<&'a Node>,
+    /// Roles of the node as the engine lists them, else as the ledger remembers them. `None`: neither knows
+    /// them, and the node may have any role.
+    pub(super) roles: Option<&'a BTreeSet<String>>,
+    /// Tiers whose data the node may hold. `None`: it holds no data, or its roles are unknown.
+    pub(super) tiers: Option<Tiers>,
+    pub(super) is_master: bool,
+    /// True if the node serves and is not under way, so that a stop would take it out of service.
+    pub(super) is_healthy: bool,
+    /// True if the engine runs and is in the cluster, and the pod is not being deleted; also while the node
+    /// is under way and not stopped yet.
+    pub(super) serves: bool,
+    /// True if the node's restart is requested and not finished.
+    pub(super) is_requested: bool,
+    /// True if the node holds a slot, perhaps only since this evaluation: it is down because of us, now or
+    /// soon.
+    pub(super) under_way: bool,
+    /// True if the node is stopped together with the candidate.
+    pub(super) is_in_batch: bool,
+}
+
+/// True if the node is master-eligible by the engine's entry or by these roles.
+pub(super) fn is_master(node: Option<&Node>, roles: Option<&BTreeSet<String>>) -> bool {
+    node.is_some_and(Node::is_master_eligible) || roles.is_some_and(are_master_eligible)
+}
+
+impl<'a> Peer<'a> {
+    /// Name of the node; it may differ from the pod's name.
+    pub(super) fn name(&self) -> &'a str {
+        self.pod.node.as_str()
+    }
+
+    /// True if the node does not serve, and not because of us.
+    pub(super) fn has_failed(&self) -> bool {
+        !self.is_healthy && !self.under_way
+    }
+}
+
+/// The tiers whose data a node may hold, and whether it is master-eligible.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tiers {
+    master: bool,
+    hot: bool,
+    warm: bool,
+    cold: bool,
+    frozen: bool,
+}
+
+impl Tiers {
+    /// Tiers of a node with these roles, if it holds data. The role `data` means every tier.
+    pub(super) fn of(roles: &BTreeSet<String>) -> Option<Self> {
+        let mut tiers = Self::default();
+        for role in roles {
+            match role.as_str() {
+                "master" | "cluster_manager" => tiers.master = true,
+                "data" => {
+                    tiers = Self { hot: true, warm: true, cold: true, frozen: true, ..tiers };
+                }
+                "data_hot" => tiers.hot = true,
+                // OpenSearch 3 calls this role `warm`.
+                "data_warm" | "warm" => tiers.warm = true,
+                "data_cold" => tiers.cold = true,
+                "data_frozen" => tiers.frozen = true,
+                _ => {}
+            }
+        }
+        hold_data(roles).then_some(tiers)
+    }
+
+    /// True if a node of these tiers waits for one of `other`. Two nodes never wait for each other.
+    pub(super) const fn wait_for(self, other: Self) -> bool {
+        self.depends_on(other) && !other.depends_on(self)
+    }
+
+    /// True if a node of `other` should go first: data moves from the hot tier to the frozen tier, so the
+    /// tier that receives data goes first. A node that is not master-eligible does not wait for one that is.
+    const fn depends_on(self, other: Self) -> bool {
+        (self.master || !other.master)
+            && (self.hot && (other.warm || other.cold || other.frozen)
+                || self.warm && (other.cold || other.frozen)
+                || self.cold && other.frozen)
     }
 }

@@ -1,8 +1,13 @@
 //! Settled yellow: replicas are missing, and nothing is happening that would assign them.
 
-use crate::blocker::{Blocker, Check, refuse};
+use crate::blocker::{Check, refuse};
 use crate::lookup::OwnedNameSet;
-use crate::{Allocation, Code, Engine, Health, Known, Predicate};
+use crate::rules::copies::ShardName;
+use crate::rules::evaluation::Evaluation;
+use crate::rules::more_shards;
+use crate::rules::node_counts::Peer;
+use crate::snapshot::namespace_and_name;
+use crate::{Allocation, Blocker, Code, Engine, Health, Known, Predicate, shell_word};
 
 /// The check that a yellow cluster is settled, computed once for all candidates.
 #[derive(Debug)]
@@ -127,4 +132,56 @@ fn allocation(allocation: &Known<Allocation>) -> Result<Option<String>, Blocker>
     Ok(effective
         .filter(|value| !value.eq_ignore_ascii_case("all"))
         .map(|value| format!("cluster.routing.allocation.enable is {value:?}")))
+}
+
+/// Blocks a node that holds the only copy of a shard whose index has no replicas: waiting would not help. The
+/// published rules allow such a stop. Here it needs the consent of the request, for this index; or an outage
+/// must be allowed.
+///
+/// Searchable snapshots are exempt. They have no replicas by nature, their data is in a repository,
+/// and a node that comes back, or another one, reads it from there again.
+pub(super) fn check_unreplicated_index(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
+    if evaluation.allows_outage(candidate) {
+        return Ok(());
+    }
+    let may_be_unavailable = |shard: &ShardName<'_>| {
+        evaluation.is_searchable_snapshot(shard.index)
+            || (candidate.is_requested && evaluation.is_consented(shard.index))
+    };
+    let single = evaluation.copies().single(candidate.name());
+    let single = single.map_err(Blocker::engine_unreachable)?;
+    let mut blocking = single.filter(|shard| !may_be_unavailable(shard));
+    let Some(shard) = blocking.next() else { return Ok(()) };
+    let more = more_shards(1 + blocking.count());
+    let snapshots = match &evaluation.engine.searchable_snapshots {
+        Ok(_) => String::new(),
+        Err(unknown) => format!(
+            "; a searchable snapshot would not block, but which indices are is unknown: {}",
+            unknown.message
+        ),
+    };
+    let (namespace, cluster) = namespace_and_name(evaluation.cluster);
+    refuse(
+        Code::UnreplicatedIndex,
+        format!(
+            "{} holds the only copy of {shard}, which has no replica{more}: add a replica \
+             (index.number_of_replicas), or cancel this restart and request one that accepts that \
+             this index is unavailable_shards until the node is back: `kubectl stayput -n {namespace} \
+             restart {cluster} --allow-unreplicated {}`{snapshots}",
+            candidate.name(),
+            shell_word(shard.index)
+        ),
+    )
+}
+
+/// End of a message: the candidate's shards that have no other copy and are unavailable_shards until it is back;
+/// empty without such shards.
+pub(super) fn unavailable_shards(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> String {
+    let Ok(mut single) = evaluation.copies().single(candidate.name()) else { return String::new() };
+    let Some(first) = single.next() else { return String::new() };
+    let (more, are) = match single.count() {
+        0 => (String::new(), "is"),
+        more => (format!(" and {more} more shards"), "are"),
+    };
+    format!("; {first}{more} {are} unavailable_shards until it is back: there is no other copy")
 }

@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use crate::context::Context;
 use crate::flow::begin::stuck::last_turn;
-use crate::rules::name_list::NameList;
-use crate::{Ledger, Member, Restart, Time, last_end};
+use crate::rules::NameList;
+use crate::{Context, Ledger, Member, Restart, Time, last_end};
 
 /// Decision on a restart, or on the end of a SearchCluster, whose pods still show a phase.
 pub(super) enum StalePhases {

@@ -2,7 +2,7 @@
 
 use super::{engine, names, shards, unknown};
 use crate::Engine;
-use crate::rules::{Copies, copies::ShardName};
+use crate::rules::copies::{Copies, ShardName};
 
 /// Three data nodes, one that holds none and one without roles.
 fn nodes(lines: &[&str]) -> Engine {

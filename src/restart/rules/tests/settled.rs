@@ -1,7 +1,7 @@
 //! Each condition of settled yellow, alone.
 
 use super::{code, engine, message, names, shards, unknown};
-use crate::rules::SettledYellow;
+use crate::rules::settled::SettledYellow;
 use crate::{Allocation, AllocationBefore, Code, Color, Engine, Health, Predicate};
 
 const RESTLESS: Option<Code> = Some(Code::Predicate(Predicate::Yellow));
