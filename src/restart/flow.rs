@@ -8,8 +8,8 @@
 //!    is being deleted accepts nothing.
 //! 2. [`debts`] of earlier steps are paid.
 //! 3. Members of a rolling or immediate restart: `advance_member` lets each that holds a slot take
-//!    its next step: [`member::stop`], then [`member::start`], then [`member::finish`]; or
-//!    [`member::abort`], then [`member::bring_back`]. Then `choose_next` ([`begin`]) gives slots to
+//!    its next step: [`member::stop`], then [`member::start`]; or, if it is aborted,
+//!    [`member::bring_back`]. Then `choose_next` ([`begin`]) gives slots to
 //!    those whose turn it is. In a [`coordinated`] restart one of `begin_all`, `stop_all` and
 //!    `start_all`, or `advance_member` while all members are turned back.
 //! 4. [`keep_stopped`]: nodes that are to be kept stopped.
@@ -19,51 +19,49 @@
 //! there are [`awaited_starts`], the engine is not waited for.
 //!
 //! Shared parts of the steps: [`turn`] (the result of a member's turn), [`engine`] (changes on the
-//! engine around a stop), [`drain`] (when the stop signal may be sent), [`answers`] (our requests in a
-//! manager's status), [`observed`] (facts of the snapshot), [`member_phase`], [`target`] and [`history`].
-
-mod requests;
-
-mod debts;
-
-mod begin;
-
-mod member;
-
-mod coordinated;
-
-mod keep_stopped;
-
-mod finish;
+//! engine around a stop), [`answers`] (our requests in a manager's status), [`observed`] (facts of the
+//! snapshot), [`phases`] and [`target`].
 
 mod answers;
-mod drain;
+mod begin;
+mod coordinated;
+mod debts;
 mod engine;
-mod history;
-mod known_starts;
-mod member_phase;
+mod finish;
+mod keep_stopped;
+mod member;
 mod observed;
-mod recovery_mode;
+mod phases;
+mod requests;
 mod target;
-mod times;
 mod turn;
 
-pub use known_starts::{awaited_starts, start_is_due, starts_in_ledger};
-pub(super) use member::update::{planned_update, set_back_next};
-pub(super) use member_phase::phase_of;
-pub use observed::outside_windows;
-pub(super) use requests::kept_phase::why_kept;
-pub(super) use requests::update::updates_to_come;
+use crate::changes::Changes;
+use crate::draft::{Draft, PlanStep, Run};
+use crate::flow::begin::choose_next;
+use crate::flow::coordinated::start_all::start_all;
+use crate::flow::coordinated::stop_all::stop_all;
+use crate::flow::coordinated::{begin_all, supersede};
+use crate::flow::finish::report_progress;
+use crate::flow::phases::show_phases;
+use crate::flow::requests::pod_phases::adopt_phases;
+use crate::flow::requests::{
+    accept_cancel, accept_request, claim_phase, configs, drift, end_for_deletion, open_queued,
+    pod_phases, report_queued, report_unknown_names, update,
+};
+use crate::ledger::LedgerChange;
+use crate::{Context, LATE_REQUEST_WINDOW, Ledger, MemberStep, Restart, Strategy, ended_recently};
 
-use super::changes::Changes;
-use super::context::Context;
-use super::draft::{Draft, PlanStep, Run};
-use super::{LATE_REQUEST_WINDOW, Ledger, MemberStep, Restart, Strategy, ended_recently};
-use coordinated::{begin_all::begin_all, start_all::start_all, stop_all::stop_all, supersede};
-use requests::{accept, cancel, configs, drift, old_phases, pod_phases, policy_names, update};
+pub use debts::starts::{awaited_starts, start_is_due, starts_in_ledger};
+pub(crate) use member::update::frozen_update::planned_update;
+pub(crate) use member::update::rollback::set_back_next;
+pub use observed::outside_windows;
+pub(crate) use phases::phase_of;
+pub(crate) use requests::pod_phases::why_kept;
+pub(crate) use requests::update::updates_to_come;
 
 /// All steps for this snapshot, in their order.
-pub(super) fn decide<'c, 'a>(context: &'c Context<'a>) -> Draft<'c, 'a> {
+pub(crate) fn decide<'c, 'a>(context: &'c Context<'a>) -> Draft<'c, 'a> {
     let mut draft = Draft::new(context);
     each_step(&mut draft, |draft, step| draft.run(step));
     draft
@@ -71,7 +69,7 @@ pub(super) fn decide<'c, 'a>(context: &'c Context<'a>) -> Draft<'c, 'a> {
 
 /// The steps in their order, to be called one by one: which steps there are for the members depends
 /// on what the steps before have changed.
-pub(super) fn each_step<'c, 'a>(
+pub(crate) fn each_step<'c, 'a>(
     draft: &mut Draft<'c, 'a>,
     mut take: impl FnMut(&mut Draft<'c, 'a>, &PlanStep),
 ) {
@@ -109,28 +107,28 @@ const ADVANCE_MEMBER: PlanStep =
     PlanStep { name: "advance_member", run: Run::EachMember(member::advance_member) };
 
 const ACCEPT: [PlanStep; 16] = [
-    once("correct_times", times::correct_times),
+    once("correct_times", correct_times),
     once("remember_configs", configs::remember_configs),
     once("remember_ignored_changes", configs::remember_ignored_changes),
-    once("adopt_phases", old_phases::adopt_phases),
-    once("claim_phase", accept::claim_phase),
-    once("accept_request", accept::accept_request),
-    once("accept_cancel", cancel::accept_cancel),
+    once("adopt_phases", adopt_phases),
+    once("claim_phase", claim_phase),
+    once("accept_request", accept_request),
+    once("accept_cancel", accept_cancel),
     once("supersede", supersede::supersede),
-    once("report_queued", accept::report_queued),
+    once("report_queued", report_queued),
     once("request_for_update", update::request_for_update),
     once("request_for_drift", drift::request_for_drift),
-    once("open_queued", accept::open_queued),
-    once("report_unknown_names", policy_names::report_unknown_names),
+    once("open_queued", open_queued),
+    once("report_unknown_names", report_unknown_names),
     once("apply_people_changes", pod_phases::apply_people_changes),
     once("end_at_deadline", finish::end_at_deadline),
     once("end_one_by_one", configs::end_one_by_one),
 ];
 
 const ACCEPT_NOTHING: [PlanStep; 3] = [
-    once("correct_times", times::correct_times),
-    once("end_for_deletion", accept::end_for_deletion),
-    once("report_unknown_names", policy_names::report_unknown_names),
+    once("correct_times", correct_times),
+    once("end_for_deletion", end_for_deletion),
+    once("report_unknown_names", report_unknown_names),
 ];
 
 const PAY_DEBTS: [PlanStep; 5] = [
@@ -141,8 +139,7 @@ const PAY_DEBTS: [PlanStep; 5] = [
     once("pay_exclusion", engine::voting::pay),
 ];
 
-const ROLLING: [PlanStep; 2] =
-    [ADVANCE_MEMBER, once("choose_next", begin::choose_next::choose_next)];
+const ROLLING: [PlanStep; 2] = [ADVANCE_MEMBER, once("choose_next", choose_next)];
 
 const COORDINATED_BACK: [PlanStep; 1] = [ADVANCE_MEMBER];
 
@@ -159,8 +156,8 @@ const KEEP_STOPPED: [PlanStep; 2] = [
 
 const FINISH: [PlanStep; 6] = [
     once("finish_restart", finish::finish_restart),
-    once("report_progress", finish::progress::report_progress),
-    once("show_phases", finish::show_phases::show_phases),
+    once("report_progress", report_progress),
+    once("show_phases", show_phases),
     once("report_leaving", finish::report_leaving),
     once("release_finalizer", finish::release_finalizer),
     once("expect_late_requests", expect_late_requests),
@@ -174,7 +171,7 @@ fn expect_late_requests(context: &Context<'_>, _: &Ledger) -> Changes {
 
 /// Names of all steps.
 #[cfg(test)]
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let groups: [&[PlanStep]; 9] = [
         &ACCEPT_NOTHING,
         &ACCEPT,
@@ -187,4 +184,22 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
         &FINISH,
     ];
     groups.into_iter().flatten().map(|step| step.name)
+}
+
+/// Usual clock skew, in milliseconds: smaller differences are ignored, and deadlines are longer.
+const CLOCK_SKEW: u64 = 10_000;
+
+/// Sets times in the ledger that are in the future to now; or moves all times with a clock that has jumped
+/// forward, so that members under way keep the time that they would have had.
+pub(crate) fn correct_times(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let now = context.snapshot.now;
+    let latest = now.plus(CLOCK_SKEW);
+    if context.snapshot.jumped > 0 {
+        return Changes::of_ledger(LedgerChange::MoveTimes(context.snapshot.jumped));
+    }
+    if ledger.has_times_after(latest) {
+        Changes::of_ledger(LedgerChange::CorrectTimes { latest, now })
+    } else {
+        Changes::default()
+    }
 }

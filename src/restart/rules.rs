@@ -52,7 +52,7 @@ fn last_resort(cluster: &str) -> String {
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct NameList<'a> {
-    pub(super) count: usize,
+    pub(crate) count: usize,
     /// The first [`KEPT_NAMES`] names, sorted.
     names: Vec<&'a str>,
 }
@@ -66,7 +66,7 @@ impl<'a> NameList<'a> {
         self.name(name);
     }
 
-    pub(super) fn extend(&mut self, other: &Self) {
+    pub(crate) fn extend(&mut self, other: &Self) {
         self.count += other.count;
         other.names.iter().for_each(|name| self.name(name));
     }
@@ -80,7 +80,7 @@ impl<'a> NameList<'a> {
     }
 
     /// `one` if the list has one name, else `many`.
-    pub(super) const fn or<'w>(&self, one: &'w str, many: &'w str) -> &'w str {
+    pub(crate) const fn or<'w>(&self, one: &'w str, many: &'w str) -> &'w str {
         if self.count == 1 { one } else { many }
     }
 }

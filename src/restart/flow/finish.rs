@@ -1,25 +1,22 @@
 //! The end of a restart and of the SearchCluster itself, and the reports about them.
 
-pub(super) mod progress;
-pub(super) mod show_phases;
-mod stale_phases;
+use std::collections::BTreeMap;
 
-use super::history::record_end;
-use super::requests::drift::remember_reverted;
-use super::requests::is_own;
 use crate::changes::Changes;
-use crate::context::Context;
+use crate::estimate::Estimate;
 use crate::flow::observed::is_deleted_with_its_pods;
+use crate::flow::phases::{StalePhases, result_of, stale_phases, stale_phases_at_deletion};
+use crate::flow::requests::drift::remember_reverted;
+use crate::flow::requests::is_own;
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
-    Action, Code, Ending, Ledger, Member, NodeResult, Outcome, Reason, Restart, ended_recently,
+    Action, Blocker, Code, Color, Context, Ending, HistoryEntry, Ledger, Member, MemberStep,
+    NodeResult, Outcome, Reason, Request, Restart, UpdateStep, ended_recently,
 };
-use show_phases::result_of;
-use stale_phases::StalePhases;
 
 /// Ends a restart whose deadline has passed while nodes wait for their turn. This comes before nodes
 /// get slots: otherwise one would get its slot in the write that ends the restart.
-pub(super) fn end_at_deadline(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn end_at_deadline(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = ledger.restart.as_ref().filter(|restart| restart.ending.is_none()) else {
         return changes;
@@ -36,7 +33,7 @@ pub(super) fn end_at_deadline(context: &Context<'_>, ledger: &Ledger) -> Changes
 }
 
 /// Ends the restart once no node is under way and none waits for its turn.
-pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
     let ending = restart.ending.clone();
@@ -57,7 +54,7 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
             changes.ledger.extend(result.map(LedgerChange::SetLastResult));
         }
         ([], []) => {}
-        (shown, _) => match stale_phases::of(context, restart, shown) {
+        (shown, _) => match stale_phases(context, restart, shown) {
             StalePhases::Waits => return changes,
             StalePhases::Late => {
                 changes.change(RestartChange::SetStuck(Some(context.snapshot.now)));
@@ -97,7 +94,7 @@ fn unreported<'a>(context: &Context<'_>, restart: &'a Restart) -> Unreported<'a>
 }
 
 /// Number of members with the outcome done.
-pub(super) fn finished(restart: &Restart) -> usize {
+pub(crate) fn finished(restart: &Restart) -> usize {
     let is_done = |member: &&Member| {
         member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
     };
@@ -105,7 +102,7 @@ pub(super) fn finished(restart: &Restart) -> usize {
 }
 
 /// Reports the progress of nodes that leave the cluster.
-pub(super) fn report_leaving(context: &Context<'_>, _: &Ledger) -> Changes {
+pub(crate) fn report_leaving(context: &Context<'_>, _: &Ledger) -> Changes {
     let mut changes = Changes::default();
     for pod in context.index.pods() {
         if let Some(how_far) = &pod.leaving {
@@ -120,7 +117,7 @@ pub(super) fn report_leaving(context: &Context<'_>, _: &Ledger) -> Changes {
 /// a late request of ours may arrive, the finalizer stays: nobody else would undo that request. If the
 /// SearchCluster is being deleted, nodes that are to be kept stopped stay stopped; otherwise the finalizer
 /// stays for them.
-pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let cluster = &context.snapshot.cluster;
     let settled = ledger.restart.is_none()
         && ledger.debts.is_empty()
@@ -148,7 +145,7 @@ pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Chang
     if !cluster.deleting {
         return Changes::default();
     }
-    match stale_phases::of_deletion(context, ledger, nodes) {
+    match stale_phases_at_deletion(context, ledger, nodes) {
         StalePhases::Waits => {
             Changes { requeue: Some(context.policy.phase_timeout), ..Changes::default() }
         }
@@ -191,4 +188,145 @@ fn ending_of_members(restart: &Restart) -> Ending {
         })
     });
     left.unwrap_or(Ending::done())
+}
+
+/// Minimum number of nodes for progress events, and the number of these events: with fewer nodes the event of
+/// each node is enough.
+const MANY: usize = 10;
+
+/// Reports when another tenth of the nodes is done. The event belongs to the ledger write that
+/// finishes the node, so it is recorded once. The end of the restart has its own event.
+pub(crate) fn report_progress(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let before = done(&context.snapshot.ledger);
+    let after = done(ledger);
+    let (Some((id, before, _)), Some((same, done, nodes))) = (before, after) else {
+        return changes;
+    };
+    let tenth = |done: usize| done * MANY / nodes;
+    if id != same || nodes < MANY || done == nodes || tenth(done) <= tenth(before) {
+        return changes;
+    }
+    let estimate = ledger.restart.as_ref();
+    let estimate = estimate.and_then(|restart| Estimate::of(restart, context.snapshot.now));
+    let left = estimate.map(|estimate| format!(", estimate: {}", estimate.left()));
+    let message = format!("Restart {id}: {done} of {nodes} nodes done{}", left.unwrap_or_default());
+    changes.event(None, Reason::RestartProgress, message);
+    changes
+}
+
+/// Id of the restart under way, number of its finished nodes, and number of all its nodes.
+fn done(ledger: &Ledger) -> Option<(&str, usize, usize)> {
+    let restart = ledger.restart.as_ref()?;
+    let done = restart.members.iter().filter(|member| member.step == MemberStep::Finished).count();
+    Some((&restart.request.id, done, restart.members.len()))
+}
+
+/// Reports how a restart ended, and adds it to the history. `nodes`: the number of nodes that are done.
+/// `left`: a sentence on what the restart has left behind.
+pub(crate) fn record_end(
+    context: &Context<'_>,
+    restart: &Restart,
+    mut ending: Ending,
+    nodes: usize,
+    left: Option<String>,
+) -> Changes {
+    let seconds = context.snapshot.now.since(restart.started) / 1000;
+    let id = &restart.request.id;
+    let (reason, message) = match ending.outcome {
+        Outcome::Done => {
+            let not_green = not_green(context);
+            let health = not_green.as_deref().unwrap_or("the cluster is green");
+            let s = if nodes == 1 { "" } else { "s" };
+            let also = left.iter().map(|left| format!("; {left}")).collect::<String>();
+            let message =
+                format!("Restart {id} is done: {nodes} node{s} in {seconds} s; {health}{also}");
+            let reasons: Vec<String> = not_green.into_iter().chain(left).collect();
+            ending.reason = reasons.join("; ");
+            (Reason::RestartFinished, message)
+        }
+        Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => {
+            let reasons: Vec<String> = std::iter::once(ending.reason).chain(left).collect();
+            ending.reason = reasons.join("; ");
+            let message = format!("Restart {id}: {} ({})", ending.outcome.as_str(), ending.reason);
+            (Reason::RestartAborted, message)
+        }
+    };
+    let mut changes = Changes::default();
+    changes.event(None, reason, message);
+    changes.change(LedgerChange::AddHistory(HistoryEntry {
+        id: id.clone(),
+        strategy: restart.request.strategy,
+        outcome: ending.outcome,
+        reason: ending.reason,
+        started: restart.started,
+        began: restart.began,
+        seconds,
+        nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
+        steps: steps(restart),
+        skipped_rules: restart.request.skip_rules.clone(),
+        allowed_outage: restart.request.allow_outage,
+    }));
+    changes
+}
+
+/// Number of nodes restarted by each step, by its name.
+fn steps(restart: &Restart) -> BTreeMap<String, u32> {
+    let is_done = |member: &&Member| {
+        member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
+    };
+    let mut steps = BTreeMap::new();
+    for member in restart.members.iter().filter(is_done) {
+        let step = member.done_by.unwrap_or(UpdateStep::Restart);
+        *steps.entry(step.name().to_owned()).or_default() += 1;
+    }
+    steps
+}
+
+/// Sentence on the health of the cluster at this moment, unless it is green.
+fn not_green(context: &Context<'_>) -> Option<String> {
+    let health = context
+        .index
+        .engine()
+        .and_then(|engine| engine.health.as_ref().map_err(Blocker::engine_unreachable));
+    let health = match health {
+        Ok(health) => health,
+        Err(blocker) => {
+            return Some(format!("the cluster's health was not known: {}", blocker.message));
+        }
+    };
+    let color = match health.color {
+        Color::Green => return None,
+        Color::Yellow => "yellow",
+        Color::Red => "red",
+        Color::Unknown => "of unknown health",
+    };
+    let copies = match health.unassigned + health.initializing {
+        0 => String::new(),
+        1 => ", 1 shard copy not started".to_owned(),
+        many => format!(", {many} shard copies not started"),
+    };
+    Some(format!("the cluster was not green yet: {color}{copies}"))
+}
+
+/// History entry of a request that ended before it began.
+pub(crate) fn record_unbegun(
+    context: &Context<'_>,
+    request: &Request,
+    outcome: Outcome,
+    reason: String,
+) -> LedgerChange {
+    LedgerChange::AddHistory(HistoryEntry {
+        id: request.id.clone(),
+        strategy: request.strategy,
+        outcome,
+        reason,
+        started: context.snapshot.now,
+        began: None,
+        seconds: 0,
+        nodes: 0,
+        steps: BTreeMap::new(),
+        skipped_rules: request.skip_rules.clone(),
+        allowed_outage: request.allow_outage,
+    })
 }

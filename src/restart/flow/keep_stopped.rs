@@ -1,28 +1,27 @@
 //! Nodes that are kept stopped on request of a person; their pods stay.
 
-use super::answers::{is_ending, was_refused};
-use super::begin::may_begin::missing_finalizer;
-use super::debts::is_waited_for;
-use super::drain::end_drain;
-use super::engine::voting::is_exclusion_due;
-use super::member::update::rollback::is_due_of;
-use super::observed::not_paused;
 use crate::blocker::{Check, refuse};
 use crate::changes::Changes;
-use crate::context::Context;
+use crate::flow::answers::{is_ending, was_refused};
+use crate::flow::begin::missing_finalizer;
+use crate::flow::debts::starts::is_waited_for;
+use crate::flow::engine::voting::is_exclusion_due;
+use crate::flow::member::stop::end_drain;
+use crate::flow::member::update::rollback::is_due_of;
+use crate::flow::observed::not_paused;
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::lookup::Lookup;
 use crate::marks::Marks;
 use crate::needs_coordinated::needs_coordinated_between;
 use crate::{
-    Action, Blocker, Code, Ending, KeptStopped, Ledger, Manager, MemberStep, Outcome, Pod, Reason,
-    Request, StartDebt, Strategy,
+    Action, Blocker, Code, Context, Ending, KeptStopped, Ledger, Manager, MemberStep, Outcome, Pod,
+    Reason, Request, StartDebt, Strategy,
 };
 use stayput_api::{ConfigChoice, Desired, State};
 
 /// Removes entries whose pod was replaced. A list without the pod is no proof: it may be
 /// incomplete.
-pub(super) fn forget_replaced(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn forget_replaced(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     if ledger.kept_stopped.is_empty() {
         return changes;
@@ -44,7 +43,7 @@ pub(super) fn forget_replaced(context: &Context<'_>, ledger: &Ledger) -> Changes
 
 /// Stops a node that is to be kept stopped, and starts a node that no longer is: one node at a time, by the
 /// rules.
-pub(super) fn keep_stopped(
+pub(crate) fn keep_stopped(
     context: &Context<'_>,
     ledger: &Ledger,
     pod: &Pod,

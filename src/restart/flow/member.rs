@@ -1,33 +1,37 @@
-//! The steps of one member in a rolling or immediate restart: stopped, started, proven back; or
-//! aborted; or its slot is given back before the stop.
+//! The steps of one member in a rolling or immediate restart: stopped, started, proven back; or aborted; or
+//! its slot is given back before the stop.
+//!
+//! The allocation limit for a stop must not wait for an unreachable manager or a pod that is not listed:
+//! copies that are lost meanwhile come back elsewhere. A node that is back keeps its slot for a moment
+//! while shards recover: mostly the next node waits only for that.
 
-pub(super) mod abort;
-pub(super) mod bring_back;
-pub(super) mod compensation;
-pub(super) mod deleted;
-pub(super) mod finish;
-pub(super) mod give_back;
-mod last_check;
-pub(super) mod mounted;
-mod recovered;
-pub(super) mod replaced;
-pub(super) mod restarted;
-pub(super) mod start;
-pub(super) mod stop;
-mod unreachable_manager;
-pub(super) mod update;
+pub(crate) mod bring_back;
+pub(crate) mod give_back;
+pub(crate) mod replaced;
+pub(crate) mod start;
+pub(crate) mod stop;
+pub(crate) mod update;
 
-use super::answers::{is_overtaken, overtaken, start_above};
-use super::turn::Turn;
 use crate::changes::Changes;
-use crate::context::Context;
-use crate::flow::engine::record;
+use crate::flow::answers::{is_overtaken, overtaken, start_above};
+use crate::flow::engine::{
+    is_limited_for, lift_limit, needs_limit, record, release_allocation, voting,
+};
+use crate::flow::member::bring_back::abort;
+use crate::flow::member::give_back::why_not;
+use crate::flow::member::replaced::needs_no_turn;
+use crate::flow::member::update::kept_heap;
+use crate::flow::observed::{is_over_time, lists_old_process};
 use crate::flow::requests::drift;
+use crate::flow::turn::{GiveBack, Turn};
 use crate::ledger::RestartChange;
-use crate::{Ending, Ledger, Member, MemberStep, Outcome, Restart};
+use crate::{
+    Blocker, Code, Color, Context, Disabled, Ending, Health, Ledger, Manager, Member, MemberStep,
+    Outcome, Pod, Predicate, Reason, Restart, Strategy,
+};
 
 /// The next step of a member; `restart` is as it was before all members' steps.
-pub(super) fn advance_member(
+pub(crate) fn advance_member(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
@@ -59,7 +63,7 @@ fn before_its_turn(
         Ok(pod) => pod,
         Err(turn) => return Some(turn),
     };
-    if let Some(ending) = restarted::needs_no_turn(context, restart, pod) {
+    if let Some(ending) = needs_no_turn(context, restart, pod) {
         return Some(Turn::finish(ending));
     }
     let reason = if update::is_for_updates(restart) {
@@ -71,7 +75,7 @@ fn before_its_turn(
 }
 
 /// The changes that follow from a member's turn.
-pub(super) fn changes_of(
+pub(crate) fn changes_of(
     context: &Context<'_>,
     ledger: &Ledger,
     index: usize,
@@ -97,9 +101,9 @@ pub(super) fn changes_of(
             *changes
         }
         Turn::GiveBack(why) => give_back::begin(context, index, member, &why),
-        Turn::Abort(reason) => abort::abort(context, index, member, &reason),
+        Turn::Abort(reason) => abort(context, index, member, &reason),
         Turn::Finish(ending, mut changes) => {
-            changes.merge(finish::finish_member(context, ledger, index, member, ending));
+            changes.merge(finish_member(context, ledger, index, member, ending));
             *changes
         }
     }
@@ -118,9 +122,7 @@ fn restart_member(
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,
         Err(blocker) => {
-            return unreachable_manager::without_manager(
-                context, ledger, restart, member, pod, blocker,
-            );
+            return without_manager(context, ledger, restart, member, pod, blocker);
         }
     };
     if is_overtaken(manager, member) {
@@ -142,4 +144,158 @@ fn restart_member(
         start::start(context, ledger, member, pod, manager)
     };
     record::tell_lost_record(context, ledger, member, turn)
+}
+
+/// The next step of a member whose manager is unreachable, for the reason `unknown`.
+pub(crate) fn without_manager(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+    pod: &Pod,
+    unknown: Blocker,
+) -> Turn {
+    if let Some(turn) = start::ended_since(member, pod, || unknown.message.clone()) {
+        return turn;
+    }
+    if let Some(why) = gives_back(context, ledger, restart, member, Some(pod)) {
+        return Turn::GiveBack(why);
+    }
+    until_limit_lifted(
+        context,
+        ledger,
+        member,
+        update::without_manager(context, member, pod, unknown),
+    )
+}
+
+/// Reason why a member that was not stopped, as far as is known, gives its slot back. If its stop has arrived
+/// all the same, its manager says so later, and the member is started as planned.
+pub(crate) fn gives_back(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+    pod: Option<&Pod>,
+) -> Option<GiveBack> {
+    if restart.ending.is_some() || !lists_old_process(context, member) {
+        return None;
+    }
+    if let Some(why) = GiveBack::if_held(context, &restart.request) {
+        return Some(why);
+    }
+    let pod = pod.filter(|pod| !context.failed_sets().whole_set_failed(pod))?;
+    if !is_limited_for(context, ledger, member) {
+        return None;
+    }
+    let blocker = why_not(context, ledger, restart, pod, is_over_time(context, member, 1))?;
+    Some(GiveBack { reason: blocker.message, by_rule: true })
+}
+
+/// The turn itself; or, if it waits and the member no longer needs limited allocation, a turn that restores
+/// allocation first.
+pub(crate) fn until_limit_lifted(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+    turn: Turn,
+) -> Turn {
+    if !matches!(turn, Turn::Wait(_)) || needs_limit(context, member) {
+        return turn;
+    }
+    lift_limit(context, ledger, member).err().unwrap_or(turn)
+}
+
+/// Finishes a member, and settles its debts.
+pub(crate) fn finish_member(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    index: usize,
+    member: &Member,
+    ending: Ending,
+) -> Changes {
+    let uid = &member.pod_uid;
+    let mut changes = Changes::default();
+    changes.ledger.extend(release_allocation(context, ledger, uid));
+    changes.ledger.extend(record::settle(context, ledger, uid));
+    changes.ledger.extend(voting::settle(context, ledger, uid));
+    let (reason, message) = match ending.outcome {
+        Outcome::Done if ending.reason.is_empty() => {
+            (Reason::NodeRestarted, format!("{} is back", member.node))
+        }
+        Outcome::Done => {
+            (Reason::NodeRestarted, format!("{} is done: {}", member.node, ending.reason))
+        }
+        Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => (
+            Reason::NodeRestartAborted,
+            format!("{} ended as {}: {}", member.node, ending.outcome.as_str(), ending.reason),
+        ),
+    };
+    changes.event(Some(uid), reason, message);
+    if ending.outcome == Outcome::Done
+        && let Some(kept) = kept_heap(context, member)
+    {
+        changes.event(Some(uid), Reason::HeapUnchanged, kept);
+    }
+    let restart = ledger.restart.as_ref();
+    let all = restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated);
+    // A member that only waited is left out alone, unless the restart needs all of its nodes.
+    if ending.outcome != Outcome::Done && (all || member.step != MemberStep::Scheduled) {
+        changes.end_with(ending.outcome, format!("{}: {}", member.node, ending.reason));
+    }
+    let finished = match ending.outcome {
+        Outcome::Done => member.clone().done(ending),
+        Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => {
+            Member {
+                step: MemberStep::Finished,
+                compensation: None,
+                ending: Some(ending),
+                ..member.clone()
+            }
+        }
+    };
+    changes.change(RestartChange::SetMember { index, member: Box::new(finished) });
+    changes
+}
+
+/// Longest wait for recovering shards, in milliseconds from when the node is ready: a large recovery is not
+/// waited for, since people would look at a node that is back and counts as under way.
+const LONGEST_RECOVERY: u64 = 5_000;
+
+/// Passes once no shard recovers, if nothing is gained by waiting for that, or after [`LONGEST_RECOVERY`].
+pub(crate) fn until_recovered(
+    context: &Context<'_>,
+    restart: &Restart,
+    manager: &Manager,
+) -> Result<(), Turn> {
+    let Some(left) = left(context, manager) else { return Ok(()) };
+    if !another_waits_for_green(&context.policy.disabled, restart) || !recovers(context) {
+        return Ok(());
+    }
+    let message = "it is back; its shards recover, and the next node waits for that".to_owned();
+    let blocker = Blocker { code: Code::Recovering, message };
+    let changes = Changes { requeue: Some(left), ..Changes::default() };
+    Err(Turn::Act(Box::new(changes), Some(blocker)))
+}
+
+/// Time that the node may still wait, in milliseconds.
+fn left(context: &Context<'_>, manager: &Manager) -> Option<u64> {
+    let waited = context.snapshot.now.since(manager.ready_since?);
+    LONGEST_RECOVERY.checked_sub(waited).filter(|left| *left > 0)
+}
+
+/// True if a node of the same restart still needs a slot, and gets it only in a green or settled cluster.
+fn another_waits_for_green(disabled: &Disabled, restart: &Restart) -> bool {
+    restart.request.strategy == Strategy::Rolling
+        && restart.ending.is_none()
+        && restart.has_scheduled()
+        && !disabled.clone().with_restart(Some(restart)).contains(Predicate::Yellow)
+}
+
+fn recovers(context: &Context<'_>) -> bool {
+    let health = context.index.engine().ok().and_then(|engine| engine.health.as_ref().ok());
+    let moves = |health: &Health| {
+        health.initializing + health.delayed + health.in_flight_fetch > 0 || health.timed_out
+    };
+    health.is_some_and(|health| health.color == Color::Yellow && moves(health))
 }

@@ -1,42 +1,40 @@
 //! Facts of the snapshot about a pod, a member or the cluster.
 
 use crate::blocker::{Check, refuse};
-use crate::context::Context;
-use crate::flow::recovery_mode::not_taken_for_a_failure;
 use crate::snapshot::namespace_and_name;
 use crate::{
-    Blocker, Code, Ledger, Manager, Member, Pod, Request, Restart, Sources, Time, annotation,
-    foreign_text,
+    Blocker, Code, Context, Ledger, Manager, Member, OperatorKind, Pod, Request, Restart, Sources,
+    Strategy, Time, annotation, foreign_text,
 };
 use stayput_api::Desired;
 
 /// True if the time of so many phases has passed since the member took its slot. A phase that ends early
 /// leaves its remaining time to the next one, so that only the time of the slot must be stored.
-pub(super) fn is_over_time(context: &Context<'_>, member: &Member, phases: u64) -> bool {
+pub(crate) fn is_over_time(context: &Context<'_>, member: &Member, phases: u64) -> bool {
     context.snapshot.now.since(member.since) >= phases.saturating_mul(context.policy.phase_timeout)
 }
 
 /// True if the cluster lists a new process of this member's node.
-pub(super) fn has_joined(context: &Context<'_>, member: &Member) -> Result<bool, Blocker> {
+pub(crate) fn has_joined(context: &Context<'_>, member: &Member) -> Result<bool, Blocker> {
     context.index.engine()?;
     Ok(lists_new_process(context, member))
 }
 
 /// True if the cluster lists a new process of this member's node; false if the engine is unreachable.
-pub(super) fn lists_new_process(context: &Context<'_>, member: &Member) -> bool {
+pub(crate) fn lists_new_process(context: &Context<'_>, member: &Member) -> bool {
     let node = context.index.node(&member.node);
     node.is_some_and(|node| member.is_new_process(node))
 }
 
 /// True if the cluster lists the process that the member had before its turn; false if the engine is
 /// unreachable.
-pub(super) fn lists_old_process(context: &Context<'_>, member: &Member) -> bool {
+pub(crate) fn lists_old_process(context: &Context<'_>, member: &Member) -> bool {
     let node = context.index.node(&member.node);
     node.is_some_and(|node| member.ephemeral_id.as_ref() == Some(&node.ephemeral_id))
 }
 
 /// Checksum of the config that the sources have now. Without declared sources, of the mounted config.
-pub(super) fn expected_now(pod: &Pod, manager: &Manager) -> Result<Option<String>, Blocker> {
+pub(crate) fn expected_now(pod: &Pod, manager: &Manager) -> Result<Option<String>, Blocker> {
     match &pod.sources {
         Sources::Checksum(checksum) => Ok(Some(checksum.clone())),
         Sources::Unknown(_) => Ok(manager.mounted.clone()),
@@ -47,12 +45,12 @@ pub(super) fn expected_now(pod: &Pod, manager: &Manager) -> Result<Option<String
 }
 
 /// True if the spec or an annotation requests that this node is kept stopped.
-pub(super) fn is_to_be_stopped(context: &Context<'_>, pod: &Pod) -> bool {
+pub(crate) fn is_to_be_stopped(context: &Context<'_>, pod: &Pod) -> bool {
     context.snapshot.cluster.keeps_stopped(pod)
 }
 
 /// True if another client has stopped the engine of this pod: no entry of ours says that we have.
-pub(super) fn is_stopped_by_another(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> bool {
+pub(crate) fn is_stopped_by_another(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> bool {
     let is_owed = ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
     let is_ours = is_owed || ledger.kept_stopped.iter().any(|kept| kept.pod_uid == pod.uid);
     let manager = context.index.manager(&pod.uid);
@@ -60,7 +58,7 @@ pub(super) fn is_stopped_by_another(context: &Context<'_>, ledger: &Ledger, pod:
 }
 
 /// Passes unless a person has paused the cluster.
-pub(super) fn not_paused(context: &Context<'_>) -> Check {
+pub(crate) fn not_paused(context: &Context<'_>) -> Check {
     if context.snapshot.cluster.paused {
         return refuse(Code::Paused, "paused (spec.paused): nothing is stopped");
     }
@@ -69,7 +67,7 @@ pub(super) fn not_paused(context: &Context<'_>) -> Check {
 
 /// Passes unless people want no node to be stopped now for this request, by a pause, a gate or maintenance
 /// windows; or the OpenSearch operator could take the stops for a failure.
-pub(super) fn not_held(context: &Context<'_>, request: &Request) -> Check {
+pub(crate) fn not_held(context: &Context<'_>, request: &Request) -> Check {
     not_paused(context)?;
     not_gated(context, request)?;
     not_gated_after(context)?;
@@ -133,7 +131,7 @@ fn open_gate(cluster: &str, kind: &str, gate: &str, id: &str) -> String {
 }
 
 /// Passes while a maintenance window is open, or if there are none.
-pub(super) fn not_outside_windows(context: &Context<'_>) -> Check {
+pub(crate) fn not_outside_windows(context: &Context<'_>) -> Check {
     match context.snapshot.cluster.closed_until {
         Some(opens) => refuse(Code::OutsideWindow, outside_windows(opens)),
         None => Ok(()),
@@ -149,21 +147,58 @@ pub fn outside_windows(opens: Time) -> String {
 
 /// True if the SearchCluster is deleted together with its pods: then debts need not be paid. Pods that the
 /// selector does not match any more are not gone.
-pub(super) fn is_deleted_with_its_pods(context: &Context<'_>) -> bool {
+pub(crate) fn is_deleted_with_its_pods(context: &Context<'_>) -> bool {
     let cluster = &context.snapshot.cluster;
     cluster.deleting && context.snapshot.pods.is_empty() && cluster.unselected.is_empty()
 }
 
 /// The zone that a restart stops as a whole, for messages.
-pub(super) fn describe_zone(restart: &Restart) -> String {
+pub(crate) fn describe_zone(restart: &Restart) -> String {
     format!("zone {}", restart.request.target.zone.as_deref().unwrap_or_default())
 }
 
 /// End of a message: the command for a pod whose Kubernetes node is gone for good.
-pub(super) fn if_gone_for_good(context: &Context<'_>, pod: &Pod) -> String {
+pub(crate) fn if_gone_for_good(context: &Context<'_>, pod: &Pod) -> String {
     let (namespace, _) = namespace_and_name(&context.snapshot.cluster.name);
     format!(
         "; if its Kubernetes node is gone for good: `kubectl -n {namespace} delete pod {} --force`",
         pod.name
     )
+}
+
+/// Passes unless the request stops several pods of the OpenSearch operator at once and nobody has confirmed that the
+/// operator does not recover clusters by itself.
+fn not_taken_for_a_failure(context: &Context<'_>, request: &Request) -> Check {
+    let cluster = &context.snapshot.cluster;
+    let is_off =
+        cluster.annotations.get(annotation::PARALLEL_RECOVERY).is_some_and(|it| it == "false");
+    if is_off || !stops_several_at_once(context, request) {
+        return Ok(());
+    }
+    let made_by = context.index.pods().filter_map(|pod| pod.operator.as_ref());
+    let Some(operator) = made_by.into_iter().find(|made| made.kind == OperatorKind::OpenSearch)
+    else {
+        return Ok(());
+    };
+    let (namespace, name) = namespace_and_name(&cluster.name);
+    let message = format!(
+        "{} makes the StatefulSet of {} again when two pods are not ready; install it with \
+         manager.parallelRecoveryEnabled=false, then confirm: kubectl annotate searchcluster {name} --namespace \
+         {namespace} {}=false",
+        operator.name(),
+        operator.describe_object(),
+        annotation::PARALLEL_RECOVERY
+    );
+    refuse(Code::GateClosed, message)
+}
+
+fn stops_several_at_once(context: &Context<'_>, request: &Request) -> bool {
+    let pods = context.index.pods().len();
+    let allowed = match request.strategy {
+        _ if request.goes_as_a_whole() => pods,
+        Strategy::Coordinated => pods,
+        Strategy::Rolling | Strategy::Immediate => context.policy.max_unavailable.of(pods),
+    };
+    let named = request.target.nodes.len();
+    allowed > 1 && named != 1 && pods > 1
 }

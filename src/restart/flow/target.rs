@@ -8,7 +8,7 @@ use crate::rules::list_names;
 use crate::{MAX_MEMBERS, Member, Pod, Target, Time};
 
 /// Members for the nodes that a target selects, by name, without those kept stopped; or why there are none.
-pub(super) fn members_of(context: &Context<'_>, target: &Target) -> Result<Vec<Member>, String> {
+pub(crate) fn members_of(context: &Context<'_>, target: &Target) -> Result<Vec<Member>, String> {
     if let Some(missing) = target.nodes.iter().find(|node| !is_known(context, node)) {
         return Err(format!("there is no node {missing} among the cluster's pods"));
     }
@@ -40,7 +40,7 @@ pub(super) fn members_of(context: &Context<'_>, target: &Target) -> Result<Vec<M
 }
 
 /// A member that waits for its turn.
-pub(super) fn scheduled(pod: &Pod, now: Time) -> Member {
+pub(crate) fn scheduled(pod: &Pod, now: Time) -> Member {
     Member {
         pod_uid: pod.uid.clone(),
         pod: pod.name.clone(),

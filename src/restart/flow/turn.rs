@@ -7,7 +7,7 @@ use crate::{Action, Blocker, Code, Ending, Member, Outcome, Request};
 
 /// The result of one member's turn.
 #[derive(Debug)]
-pub(super) enum Turn {
+pub(crate) enum Turn {
     /// Nothing can be done yet; prepared changes are dropped.
     Wait(Blocker),
     /// Requests, patches and events, and the reason to wait until they take effect.
@@ -24,15 +24,15 @@ pub(super) enum Turn {
 
 /// Reason why a member gives its slot back.
 #[derive(Debug)]
-pub(super) struct GiveBack {
-    pub(super) reason: String,
+pub(crate) struct GiveBack {
+    pub(crate) reason: String,
     /// True if a rule changed its answer: only this counts for the backoff until the next slot.
-    pub(super) by_rule: bool,
+    pub(crate) by_rule: bool,
 }
 
 impl GiveBack {
     /// The reason, if people want no node to be stopped now for this request.
-    pub(super) fn if_held(context: &Context<'_>, request: &Request) -> Option<Self> {
+    pub(crate) fn if_held(context: &Context<'_>, request: &Request) -> Option<Self> {
         let held = not_held(context, request).err();
         held.map(|blocker| Self { reason: blocker.message, by_rule: false })
     }
@@ -46,31 +46,31 @@ impl From<Blocker> for Turn {
 
 impl Turn {
     /// A turn with one request.
-    pub(super) fn act(action: Action) -> Self {
+    pub(crate) fn act(action: Action) -> Self {
         Self::Act(Box::new(Changes::action(action)), None)
     }
 
     /// A turn with one request, and the reason to wait until it takes effect.
-    pub(super) fn act_and_wait(action: Action, code: Code, message: impl Into<String>) -> Self {
+    pub(crate) fn act_and_wait(action: Action, code: Code, message: impl Into<String>) -> Self {
         let blocker = Blocker { code, message: message.into() };
         Self::Act(Box::new(Changes::action(action)), Some(blocker))
     }
 
-    pub(super) fn change(member: Member) -> Self {
+    pub(crate) fn change(member: Member) -> Self {
         Self::Change(Box::new(member), Box::default())
     }
 
-    pub(super) fn finish(ending: Ending) -> Self {
+    pub(crate) fn finish(ending: Ending) -> Self {
         Self::Finish(ending, Box::default())
     }
 
     /// The end of a member that was neither stopped nor started.
-    pub(super) fn untouched(reason: &str) -> Self {
+    pub(crate) fn untouched(reason: &str) -> Self {
         Self::finish(Ending { outcome: Outcome::Aborted, reason: reason.to_owned() })
     }
 }
 
 /// A turn that waits.
-pub(super) fn wait(code: Code, message: impl Into<String>) -> Turn {
+pub(crate) fn wait(code: Code, message: impl Into<String>) -> Turn {
     Turn::Wait(Blocker { code, message: message.into() })
 }

@@ -77,7 +77,7 @@ pub(crate) fn deletion(
 }
 
 /// Uids of the pods whose turn has begun, and the part that the turn deletes.
-pub(super) fn of_turns(ledger: &Ledger) -> impl Iterator<Item = (&str, Deletion)> {
+pub(crate) fn of_turns(ledger: &Ledger) -> impl Iterator<Item = (&str, Deletion)> {
     let open = ledger.members().filter(|member| member.step != MemberStep::Finished);
     open.filter_map(|member| {
         Some((member.pod_uid.as_str(), Deletion::of(&member.update.as_ref()?.update)?))
@@ -87,7 +87,7 @@ pub(super) fn of_turns(ledger: &Ledger) -> impl Iterator<Item = (&str, Deletion)
 /// Blocks a pod whose data would be deleted while the pod may have the only copy of anything. To accept that
 /// a shard, or the cluster, is unavailable is not to accept that it is gone: no consent, no allowed outage
 /// and no disabled rule counts here.
-pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
+pub(crate) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     let Some(deletion) = evaluation.deletion(candidate) else { return Ok(()) };
     let name = candidate.name();
     let gone = format!("{}: that", deletion.describe(name));

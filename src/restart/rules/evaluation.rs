@@ -22,14 +22,14 @@ use crate::{Blocker, Code, Disabled, Engine, Ledger, MemberStep, Pod, Policy, St
 #[derive(Debug)]
 pub(crate) struct Evaluation<'a> {
     /// The SearchCluster, as `namespace/name`, for commands in messages.
-    pub(super) cluster: &'a str,
-    pub(super) engine: &'a Engine,
-    pub(super) policy: &'a Policy,
+    pub(crate) cluster: &'a str,
+    pub(crate) engine: &'a Engine,
+    pub(crate) policy: &'a Policy,
     /// Predicates that the policy disables, and those that the request under way skips.
-    pub(super) disabled: Disabled,
-    pub(super) now: Time,
-    pub(super) settled: SettledYellow,
-    pub(super) counts: NodeCounts<'a>,
+    pub(crate) disabled: Disabled,
+    pub(crate) now: Time,
+    pub(crate) settled: SettledYellow,
+    pub(crate) counts: NodeCounts<'a>,
     master_voters: MasterVoters<'a>,
     /// The node whose vote is handed over for its restart.
     handing_over: Option<String>,
@@ -47,7 +47,7 @@ pub(crate) struct Evaluation<'a> {
     /// it.
     missing_voters: OnceCell<usize>,
     /// The newest running version, compared in a yellow cluster only.
-    pub(super) newest: OnceCell<Option<Vec<u64>>>,
+    pub(crate) newest: OnceCell<Option<Vec<u64>>>,
     /// All pods; those kept stopped come last and are not counted.
     peers: Vec<Peer<'a>>,
     /// Number of peers before those kept stopped.
@@ -165,42 +165,42 @@ impl<'a> Evaluation<'a> {
 
     /// All peers but those kept stopped.
     #[cfg(test)]
-    pub(super) fn peers(&self) -> &[Peer<'a>] {
+    pub(crate) fn peers(&self) -> &[Peer<'a>] {
         &self.peers[..self.counted]
     }
 
     /// True if the pod is kept stopped on request.
-    pub(super) fn is_kept_stopped(&self, pod: &Pod) -> bool {
+    pub(crate) fn is_kept_stopped(&self, pod: &Pod) -> bool {
         self.places.get(pod.uid.as_str()).is_some_and(|at| *at >= self.counted)
     }
 
-    pub(super) fn copies(&self) -> &Copies<'a> {
+    pub(crate) fn copies(&self) -> &Copies<'a> {
         self.copies.get_or_init(|| Copies::of(self.engine, &self.down))
     }
 
     /// Number of voters that are not in the cluster.
-    pub(super) fn missing_voters(&self) -> usize {
+    pub(crate) fn missing_voters(&self) -> usize {
         *self.missing_voters.get_or_init(|| missing_voters(self.engine))
     }
 
     /// True if the cluster has only one node, and none that is kept stopped: such a cluster is never better
     /// than yellow.
-    pub(super) fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.peers.len() == 1 && self.engine.nodes.len() == 1
     }
 
     /// Number of nodes that may be down at once.
-    pub(super) fn budget(&self) -> usize {
+    pub(crate) fn budget(&self) -> usize {
         self.policy.max_unavailable.of(self.counted)
     }
 
     /// Names of the nodes under way that are not in the candidate's batch.
-    pub(super) fn under_way(&self) -> &OwnedNameSet {
+    pub(crate) fn under_way(&self) -> &OwnedNameSet {
         &self.under_way
     }
 
     /// Names of the nodes under way that are not in the candidate's batch, for messages.
-    pub(super) fn under_way_names(&self) -> NameList<'_> {
+    pub(crate) fn under_way_names(&self) -> NameList<'_> {
         let mut names = NameList::default();
         self.under_way.iter().for_each(|name| names.add(name));
         names
@@ -212,7 +212,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The quorum without the candidate, the nodes that are down and those in its batch.
-    pub(super) fn quorum_after_stop(&self, candidate: &Peer<'_>) -> QuorumAfterStop {
+    pub(crate) fn quorum_after_stop(&self, candidate: &Peer<'_>) -> QuorumAfterStop {
         self.master_voters.after_stop(candidate.name(), &self.down, self.handing_over.as_deref())
     }
 
@@ -228,7 +228,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Like [`Self::quorum`], right before the stop: by now the vote must be handed over.
-    pub(super) fn quorum_now(&self, candidate: &Peer<'_>) -> Check {
+    pub(crate) fn quorum_now(&self, candidate: &Peer<'_>) -> Check {
         match self.quorum_after_stop(candidate) {
             QuorumAfterStop::KeptByHandover(vote_recipient) if !self.allows_outage(candidate) => {
                 refuse(
@@ -251,24 +251,24 @@ impl<'a> Evaluation<'a> {
 
     /// True if the stop of the candidate may be an outage: by the policy, or by the request under way if the
     /// candidate is a member of it.
-    pub(super) const fn allows_outage(&self, candidate: &Peer<'_>) -> bool {
+    pub(crate) const fn allows_outage(&self, candidate: &Peer<'_>) -> bool {
         self.policy.allow_outage || (candidate.is_requested && self.is_outage_requested)
     }
 
     /// The part that the restart under way deletes with the candidate's data in it, if any.
-    pub(super) fn deletion(&self, candidate: &Peer<'_>) -> Option<Deletion> {
+    pub(crate) fn deletion(&self, candidate: &Peer<'_>) -> Option<Deletion> {
         let fixed = self.deletions.get(candidate.pod.uid.as_str()).copied();
         let strategy = self.strategy.filter(|_| candidate.is_requested)?;
         deleted_data::deletion(self.policy, strategy, fixed, candidate.pod)
     }
 
     /// True if the request accepts that this index without replicas is unavailable for a while.
-    pub(super) fn is_consented(&self, index: &str) -> bool {
+    pub(crate) fn is_consented(&self, index: &str) -> bool {
         self.consents.iter().any(|pattern| pattern.matches(index))
     }
 
     /// True if the data of this index is known to be in a snapshot repository.
-    pub(super) fn is_searchable_snapshot(&self, index: &str) -> bool {
+    pub(crate) fn is_searchable_snapshot(&self, index: &str) -> bool {
         self.engine.searchable_snapshots.as_ref().is_ok_and(|names| names.contains(index))
     }
 
@@ -305,7 +305,7 @@ impl<'a> Evaluation<'a> {
 
 impl Evaluation<'_> {
     /// True if another node in the cluster runs a newer version.
-    pub(super) fn is_behind(&self, candidate: &Peer<'_>) -> bool {
+    pub(crate) fn is_behind(&self, candidate: &Peer<'_>) -> bool {
         let newest = self.newest.get_or_init(|| {
             self.engine.nodes.iter().filter_map(|node| numbers(&node.version)).max()
         });

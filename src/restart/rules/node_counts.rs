@@ -9,38 +9,38 @@ use crate::{Node, Pod, are_master_eligible};
 
 /// Counts of the peers that are not in the candidate's batch, except where noted.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct NodeCounts<'a> {
+pub(crate) struct NodeCounts<'a> {
     /// Nodes that do not serve, and not because of us; also those in the candidate's batch.
-    pub(super) failed: usize,
+    pub(crate) failed: usize,
     /// Nodes that do not serve, for any reason.
-    pub(super) unavailable: NameList<'a>,
+    pub(crate) unavailable: NameList<'a>,
     /// Nodes whose roles are unknown: the engine does not list them, or they have not reported.
-    pub(super) unlisted: NameList<'a>,
+    pub(crate) unlisted: NameList<'a>,
     /// Master-eligible nodes that do not serve.
-    pub(super) missing_masters: NameList<'a>,
+    pub(crate) missing_masters: NameList<'a>,
     /// Master-eligible nodes under way.
-    pub(super) masters_under_way: NameList<'a>,
+    pub(crate) masters_under_way: NameList<'a>,
     /// Master-eligible nodes whose restart is requested and not finished.
-    pub(super) requested_masters: usize,
+    pub(crate) requested_masters: usize,
     /// Other nodes whose restart is requested and not finished.
-    pub(super) requested_others: NameList<'a>,
+    pub(crate) requested_others: NameList<'a>,
     /// Nodes that hold data and whose restart is requested and not finished, by their tiers. There
     /// are only a few different sets of tiers.
-    pub(super) requested_tiers: Vec<(Tiers, NameList<'a>)>,
-    pub(super) roles: Lookup<'a, RoleCount>,
+    pub(crate) requested_tiers: Vec<(Tiers, NameList<'a>)>,
+    pub(crate) roles: Lookup<'a, RoleCount>,
 }
 
 /// Numbers of nodes with one role.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RoleCount {
+pub(crate) struct RoleCount {
     /// All nodes with the role, also those in the candidate's batch.
-    pub(super) all: usize,
-    pub(super) healthy: usize,
-    pub(super) unavailable: usize,
+    pub(crate) all: usize,
+    pub(crate) healthy: usize,
+    pub(crate) unavailable: usize,
 }
 
 impl<'a> NodeCounts<'a> {
-    pub(super) fn of(peers: &[Peer<'a>]) -> Self {
+    pub(crate) fn of(peers: &[Peer<'a>]) -> Self {
         let mut counts = Self::default();
         for peer in peers {
             counts.count(peer);
@@ -95,7 +95,7 @@ impl<'a> NodeCounts<'a> {
     }
 
     /// Counts a peer outside of any batch as leaving: it takes a slot.
-    pub(super) fn add_leaving(&mut self, peer: &Peer<'a>) {
+    pub(crate) fn add_leaving(&mut self, peer: &Peer<'a>) {
         self.failed -= usize::from(peer.has_failed());
         if peer.is_healthy {
             self.unavailable.add(peer.name());
@@ -117,49 +117,49 @@ impl<'a> NodeCounts<'a> {
 /// A pod of the cluster, as the rules see it.
 #[derive(Debug)]
 pub(crate) struct Peer<'a> {
-    pub(super) pod: &'a Pod,
+    pub(crate) pod: &'a Pod,
     /// The engine's entry of the node, if it is listed.
-    pub(super) node: Option<&'a Node>,
+    pub(crate) node: Option<&'a Node>,
     /// Roles of the node as the engine lists them, else as the ledger remembers them. `None`: neither knows
     /// them, and the node may have any role.
-    pub(super) roles: Option<&'a BTreeSet<String>>,
+    pub(crate) roles: Option<&'a BTreeSet<String>>,
     /// Tiers whose data the node may hold. `None`: it holds no data, or its roles are unknown.
-    pub(super) tiers: Option<Tiers>,
-    pub(super) is_master: bool,
+    pub(crate) tiers: Option<Tiers>,
+    pub(crate) is_master: bool,
     /// True if the node serves and is not under way, so that a stop would take it out of service.
-    pub(super) is_healthy: bool,
+    pub(crate) is_healthy: bool,
     /// True if the engine runs and is in the cluster, and the pod is not being deleted; also while the node
     /// is under way and not stopped yet.
-    pub(super) serves: bool,
+    pub(crate) serves: bool,
     /// True if the node's restart is requested and not finished.
-    pub(super) is_requested: bool,
+    pub(crate) is_requested: bool,
     /// True if the node holds a slot, perhaps only since this evaluation: it is down because of us, now or
     /// soon.
-    pub(super) under_way: bool,
+    pub(crate) under_way: bool,
     /// True if the node is stopped together with the candidate.
-    pub(super) is_in_batch: bool,
+    pub(crate) is_in_batch: bool,
 }
 
 /// True if the node is master-eligible by the engine's entry or by these roles.
-pub(super) fn is_master(node: Option<&Node>, roles: Option<&BTreeSet<String>>) -> bool {
+pub(crate) fn is_master(node: Option<&Node>, roles: Option<&BTreeSet<String>>) -> bool {
     node.is_some_and(Node::is_master_eligible) || roles.is_some_and(are_master_eligible)
 }
 
 impl<'a> Peer<'a> {
     /// Name of the node; it may differ from the pod's name.
-    pub(super) fn name(&self) -> &'a str {
+    pub(crate) fn name(&self) -> &'a str {
         self.pod.node.as_str()
     }
 
     /// True if the node does not serve, and not because of us.
-    pub(super) fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         !self.is_healthy && !self.under_way
     }
 }
 
 /// The tiers whose data a node may hold, and whether it is master-eligible.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Tiers {
+pub(crate) struct Tiers {
     master: bool,
     hot: bool,
     warm: bool,
@@ -169,7 +169,7 @@ pub(super) struct Tiers {
 
 impl Tiers {
     /// Tiers of a node with these roles, if it holds data. The role `data` means every tier.
-    pub(super) fn of(roles: &BTreeSet<String>) -> Option<Self> {
+    pub(crate) fn of(roles: &BTreeSet<String>) -> Option<Self> {
         let mut tiers = Self::default();
         for role in roles {
             match role.as_str() {
@@ -189,7 +189,7 @@ impl Tiers {
     }
 
     /// True if a node of these tiers waits for one of `other`. Two nodes never wait for each other.
-    pub(super) const fn wait_for(self, other: Self) -> bool {
+    pub(crate) const fn wait_for(self, other: Self) -> bool {
         self.depends_on(other) && !other.depends_on(self)
     }
 

@@ -136,7 +136,7 @@ fn ranks(engine: Option<&Engine>) -> Lookup<'_, Rank> {
 
 /// Splits a pod name into set and ordinal: `logs-data-10` is number 10 of `logs-data`. A name without a
 /// number is a set of its own.
-pub(super) fn set_and_ordinal(name: &str) -> (&str, Option<u64>) {
+pub(crate) fn set_and_ordinal(name: &str) -> (&str, Option<u64>) {
     match name.rsplit_once('-') {
         Some((set, digits)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
             digits.parse().map_or((name, None), |ordinal| (set, Some(ordinal)))

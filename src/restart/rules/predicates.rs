@@ -12,7 +12,7 @@ use crate::rules::{NameList, last_resort, more_shards};
 use crate::{Blocker, Code, Color, Predicate};
 
 /// Evaluates one predicate, unless it is disabled.
-pub(super) fn check(
+pub(crate) fn check(
     predicate: Predicate,
     evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,
@@ -39,7 +39,7 @@ pub(super) fn check(
 }
 
 /// The end of a message that says "waits": advice in case it waits forever.
-pub(super) fn disable_hint(predicate: Predicate) -> impl Display {
+fn disable_hint(predicate: Predicate) -> impl Display {
     fmt::from_fn(move |f| {
         write!(
             f,
@@ -50,7 +50,7 @@ pub(super) fn disable_hint(predicate: Predicate) -> impl Display {
     })
 }
 
-pub(super) fn block(predicate: Predicate, message: impl Into<String>) -> Check {
+pub(crate) fn block(predicate: Predicate, message: impl Into<String>) -> Check {
     refuse(Code::Predicate(predicate), message)
 }
 
@@ -59,7 +59,7 @@ pub(super) fn block(predicate: Predicate, message: impl Into<String>) -> Check {
 ///
 /// In place no version separates old from new nodes, so a node waits for those that are still to be
 /// restarted. A node that does not serve moves no data and does not wait.
-pub(super) fn data_tier_with_higher_priority_must_be_upgraded_first(
+fn data_tier_with_higher_priority_must_be_upgraded_first(
     evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,
 ) -> Check {
@@ -91,10 +91,7 @@ pub(super) fn data_tier_with_higher_priority_must_be_upgraded_first(
 ///
 /// In place the roles of a node that is not in the cluster are unknown, unless we have stopped it: it
 /// may have any role.
-pub(super) fn do_not_delete_all_members_of_a_tier(
-    evaluation: &Evaluation<'_>,
-    candidate: &Peer<'_>,
-) -> Check {
+fn do_not_delete_all_members_of_a_tier(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     if !candidate.is_healthy {
         return Ok(());
     }
@@ -131,7 +128,7 @@ const OF_MASTERS: [&str; 3] = ["master", "cluster_manager", "voting_only"];
 ///
 /// In place a node that does not serve does not wait: if it is the only one, the others may be
 /// waiting for it.
-pub(super) fn do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded(
+fn do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded(
     evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,
 ) -> Check {
@@ -157,10 +154,7 @@ pub(super) fn do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_u
 ///
 /// In place this includes nodes whose slot was taken earlier. Nodes of one batch may share shards, as
 /// long as copies stay elsewhere: `require_started_replica` checks that.
-pub(super) fn do_not_delete_pods_with_same_shards(
-    evaluation: &Evaluation<'_>,
-    candidate: &Peer<'_>,
-) -> Check {
+fn do_not_delete_pods_with_same_shards(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     if evaluation.under_way().is_empty() {
         return Ok(());
     }
@@ -189,10 +183,7 @@ const LONGEST: u64 = 6 * 60 * 60 * 1000;
 /// would end the snapshot as `PARTIAL`: those shards would be missing in it.
 ///
 /// Shards of the snapshot that are on other nodes, or are read already, do not count.
-pub(super) fn do_not_interrupt_running_snapshot(
-    evaluation: &Evaluation<'_>,
-    candidate: &Peer<'_>,
-) -> Check {
+fn do_not_interrupt_running_snapshot(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     let Some(node) = candidate.node.filter(|_| candidate.serves) else { return Ok(()) };
     let Some(running) = &node.snapshot else { return Ok(()) };
     let until = running.since.plus(LONGEST);
@@ -222,7 +213,7 @@ pub(super) fn do_not_interrupt_running_snapshot(
 /// In place a node that we stop or start counts as unavailable until it is back. A node that does not
 /// serve makes nothing unavailable: it waits only for nodes that are down because of us. A batch
 /// counts as one node.
-pub(super) fn do_not_restart_healthy_node_if_max_unavailable_reached(
+fn do_not_restart_healthy_node_if_max_unavailable_reached(
     evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,
 ) -> Check {
@@ -280,7 +271,7 @@ fn limit(down: usize, names: &NameList<'_>, budget: usize, field: impl Fn() -> S
 ///
 /// In place the versions of the running nodes are compared, and *settled* yellow passes, where the published
 /// predicate would wait forever. A cluster of one node is never better than yellow.
-pub(super) fn if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas(
+fn if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas(
     evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,
 ) -> Check {
@@ -312,7 +303,7 @@ pub(super) fn if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas(
 ///
 /// In place a node keeps its roles. Master-eligible nodes of one batch count as one; `quorum` checks
 /// that enough of them stay.
-pub(super) fn one_master_at_a_time(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
+fn one_master_at_a_time(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     if !candidate.is_master {
         return Ok(());
     }
@@ -355,7 +346,7 @@ fn wait(candidate: &Peer<'_>, reason: &str) -> Check {
 
 /// A node that serves is restarted only while the cluster's health is green or yellow, never while it
 /// is red or unknown. A node that does not serve may be the cause of red.
-pub(super) fn only_restart_healthy_node_if_green_or_yellow(
+fn only_restart_healthy_node_if_green_or_yellow(
     evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,
 ) -> Check {
@@ -389,7 +380,7 @@ pub(super) fn only_restart_healthy_node_if_green_or_yellow(
 ///
 /// Stricter than published: replicas count as primaries do, also in a green cluster, because only the
 /// copies that would be left count. `unreplicated_index` checks indices without replicas.
-pub(super) fn require_started_replica(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
+fn require_started_replica(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     if evaluation.allows_outage(candidate) {
         return Ok(());
     }
@@ -425,7 +416,7 @@ pub(super) fn require_started_replica(evaluation: &Evaluation<'_>, candidate: &P
 const WHY_NONE: &str = "GET _cluster/allocation/explain says why there is none";
 
 /// A pod that is being deleted is left alone: the pod that replaces it starts on the new config.
-pub(super) fn skip_already_terminating_pods(_: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
+fn skip_already_terminating_pods(_: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     if !candidate.pod.terminating {
         return Ok(());
     }

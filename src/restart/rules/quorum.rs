@@ -189,7 +189,7 @@ fn only_master_blocker(candidate: &str, cluster: &str) -> Check {
 }
 
 #[derive(Debug)]
-pub(super) struct VoterSet<'a> {
+struct VoterSet<'a> {
     /// Name of the members in messages.
     name: &'static str,
     /// Members in the cluster: number of nodes by node name.
@@ -208,7 +208,7 @@ const ELIGIBLE: &str = "master-eligible nodes";
 
 impl<'a> VoterSet<'a> {
     /// The sets that must all keep enough members.
-    pub(super) fn all(voting: &'a Voting, engine: &'a Engine) -> Vec<Self> {
+    pub(crate) fn all(voting: &'a Voting, engine: &'a Engine) -> Vec<Self> {
         match voting {
             Voting::Configurations { committed, accepted, .. } => {
                 let mut voter_sets = vec![Self::configuration(COMMITTED, committed, engine)];
@@ -249,27 +249,27 @@ impl<'a> VoterSet<'a> {
     }
 
     /// True if no node can be a member.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.size == Some(0)
     }
 
-    pub(super) fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         self.listed < self.needed
     }
 
     /// True if a listed node of this name is a member.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.present.contains_key(name)
     }
 
     /// True if this node is the only member.
-    pub(super) fn is_only(&self, name: &str) -> bool {
+    fn is_only(&self, name: &str) -> bool {
         self.size == Some(1) && self.listed == 1 && self.has(name)
     }
 
     /// True if the candidate may be a member. `ineligible`: true if it is not master-eligible; `None` for a
     /// candidate that is not in the cluster, whose id is unknown, too.
-    pub(super) fn may_contain(&self, candidate: &str, ineligible: Option<bool>) -> bool {
+    fn may_contain(&self, candidate: &str, ineligible: Option<bool>) -> bool {
         self.has(candidate)
             || match (self.size, ineligible) {
                 (Some(_), Some(_)) => false,
@@ -279,7 +279,7 @@ impl<'a> VoterSet<'a> {
     }
 
     /// Passes if enough members are left. The work is proportional to the members.
-    pub(super) fn check(&self, candidate: &str, down: &OwnedNameSet, cluster: &str) -> Check {
+    pub(crate) fn check(&self, candidate: &str, down: &OwnedNameSet, cluster: &str) -> Check {
         let others = self.present.iter().filter(|(name, _)| **name != candidate);
         let leaving = others.filter(|(name, _)| down.contains(**name));
         let own = self.present.get(candidate).copied().unwrap_or(0);
@@ -316,7 +316,7 @@ impl<'a> VoterSet<'a> {
 }
 
 /// Number of voters that the engine does not list.
-pub(super) fn missing_voters(engine: &Engine) -> usize {
+pub(crate) fn missing_voters(engine: &Engine) -> usize {
     match &engine.voting {
         Ok(Voting::Configurations { committed, accepted, .. }) => {
             let listed: NameSet<'_> = engine.nodes.iter().map(|node| node.id.as_str()).collect();

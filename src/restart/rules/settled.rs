@@ -140,7 +140,7 @@ fn allocation(allocation: &Known<Allocation>) -> Result<Option<String>, Blocker>
 ///
 /// Searchable snapshots are exempt. They have no replicas by nature, their data is in a repository,
 /// and a node that comes back, or another one, reads it from there again.
-pub(super) fn check_unreplicated_index(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
+pub(crate) fn check_unreplicated_index(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     if evaluation.allows_outage(candidate) {
         return Ok(());
     }
@@ -166,7 +166,7 @@ pub(super) fn check_unreplicated_index(evaluation: &Evaluation<'_>, candidate: &
         format!(
             "{} holds the only copy of {shard}, which has no replica{more}: add a replica \
              (index.number_of_replicas), or cancel this restart and request one that accepts that \
-             this index is unavailable_shards until the node is back: `kubectl stayput -n {namespace} \
+             this index is unavailable until the node is back: `kubectl stayput -n {namespace} \
              restart {cluster} --allow-unreplicated {}`{snapshots}",
             candidate.name(),
             shell_word(shard.index)
@@ -174,14 +174,14 @@ pub(super) fn check_unreplicated_index(evaluation: &Evaluation<'_>, candidate: &
     )
 }
 
-/// End of a message: the candidate's shards that have no other copy and are unavailable_shards until it is back;
+/// End of a message: the candidate's shards that have no other copy and are unavailable until it is back;
 /// empty without such shards.
-pub(super) fn unavailable_shards(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> String {
+pub(crate) fn unavailable_shards(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> String {
     let Ok(mut single) = evaluation.copies().single(candidate.name()) else { return String::new() };
     let Some(first) = single.next() else { return String::new() };
     let (more, are) = match single.count() {
         0 => (String::new(), "is"),
         more => (format!(" and {more} more shards"), "are"),
     };
-    format!("; {first}{more} {are} unavailable_shards until it is back: there is no other copy")
+    format!("; {first}{more} {are} unavailable until it is back: there is no other copy")
 }

@@ -1,16 +1,21 @@
-//! A member takes its slot: everything that its turn needs is written to the ledger at once.
+//! A member takes its slot: everything that its turn needs is written to the ledger at once. A zone is
+//! restarted as a whole or not at all: its nodes get their slots in one write, and no node is stopped
+//! before all can be.
 
-use super::may_begin::is_owed_no_start;
-use crate::changes::Changes;
-use crate::context::Context;
+use crate::changes::{Changes, Wait, Waits};
 use crate::flow::answers::take_sequences_above;
-use crate::flow::engine::{allocation::owe_protection, voting};
-use crate::flow::member::update::{freeze, step_of};
-use crate::flow::observed::expected_now;
+use crate::flow::begin::is_owed_no_start;
+use crate::flow::engine::{owe_protection, voting};
+use crate::flow::member::give_back::not_just_given_back;
+use crate::flow::member::replaced::until_started;
+use crate::flow::member::update::frozen_update::freeze;
+use crate::flow::member::update::step_of;
+use crate::flow::observed::{describe_zone, expected_now};
 use crate::ledger::{LedgerChange, RestartChange};
-use crate::rules::StopImpact;
+use crate::lookup::{Lookup, NameSet};
+use crate::rules::{Evaluation, NAMED, StopImpact, list_names};
 use crate::{
-    Blocker, Code, Event, Ledger, Manager, Member, MemberStep, Node, Pod, Reason, Restart,
+    Blocker, Code, Context, Event, Ledger, Manager, Member, MemberStep, Node, Pod, Reason, Restart,
     UpdateStep,
 };
 
@@ -98,4 +103,141 @@ fn describe(member: &Member) -> String {
             format!("Restarting {node} in place{because}")
         }
     }
+}
+
+/// A pod that may not be stopped, with its blocker.
+type Blocked<'a> = (&'a Pod, Blocker);
+
+/// Gives all candidates their slots in one write, if they pass every rule together.
+pub(crate) fn begin_zone<'a>(
+    context: &Context<'a>,
+    ledger: &Ledger,
+    restart: &Restart,
+    scheduled: &Lookup<'_, usize>,
+    candidates: &[&'a Pod],
+) -> Result<Changes, Waits> {
+    if candidates.len() < scheduled.len() {
+        return Err(wait_for_pods(context, restart, candidates));
+    }
+    let block_all = |blocked: Vec<Blocked<'a>>| {
+        blocked_as_a_whole(context, ledger, restart, candidates, &blocked)
+    };
+    let judged = judge_together(context, ledger, restart, candidates).map_err(block_all)?;
+    let waits = |blocker: Blocker| -> Waits {
+        candidates.iter().map(|pod| Wait::pod(&pod.uid, blocker.clone())).collect()
+    };
+    not_just_given_back(context, restart).map_err(waits)?;
+    let mut changes = Changes::default();
+    for (pod, (manager, terms)) in candidates.iter().copied().zip(judged) {
+        let begun = begin(context, ledger, restart, scheduled[&*pod.uid], pod, manager, &terms);
+        changes.merge(begun.map_err(|blocker| block_all(vec![(pod, blocker)]))?);
+    }
+    Ok(changes)
+}
+
+/// Reasons to wait for the pods of the zone that are gone: a node whose pod is being replaced still belongs
+/// to its zone, so the zone waits for it.
+fn wait_for_pods(context: &Context<'_>, restart: &Restart, candidates: &[&Pod]) -> Waits {
+    let gone = restart.members.iter().filter(|member| {
+        member.step == MemberStep::Scheduled && context.index.pod(&member.pod_uid).is_none()
+    });
+    let gone: Vec<&str> = gone.map(|member| member.node.as_str()).collect();
+    let message = format!(
+        "{} is restarted as a whole or not at all, and the pod of {} is gone: waits for the one in its place",
+        describe_zone(restart),
+        list_names(&gone)
+    );
+    let blocker = Blocker { code: Code::PodGone, message };
+    candidates.iter().map(|pod| Wait::pod(&pod.uid, blocker.clone())).collect()
+}
+
+/// Checks the candidates as one batch: their managers and the impact of their stops, or all blocked
+/// candidates.
+fn judge_together<'a>(
+    context: &Context<'a>,
+    ledger: &Ledger,
+    restart: &Restart,
+    candidates: &[&'a Pod],
+) -> Result<Vec<(&'a Manager, StopImpact)>, Vec<Blocked<'a>>> {
+    let uids: NameSet<'_> = candidates.iter().map(|pod| pod.uid.as_str()).collect();
+    let evaluation = Evaluation::of(&context.index, ledger, context.policy, &uids);
+    let mut managers = Vec::with_capacity(candidates.len());
+    let mut blocked = Vec::new();
+    for pod in candidates.iter().copied() {
+        let judged = context.preflight(pod).and_then(|manager| {
+            let evaluation = evaluation.as_ref().map_err(Blocker::clone)?;
+            evaluation.check_rules(pod, restart.request.strategy)?;
+            until_started(context, restart, pod, manager)?;
+            Ok((manager, StopImpact::of(pod, evaluation)))
+        });
+        match judged {
+            Ok(manager) => managers.push(manager),
+            Err(blocker) => blocked.push((pod, blocker)),
+        }
+    }
+    if blocked.is_empty() { Ok(managers) } else { Err(blocked) }
+}
+
+/// Reasons to wait for every node of the zone, with the smaller step that would be possible.
+fn blocked_as_a_whole(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    candidates: &[&Pod],
+    blocked: &[Blocked<'_>],
+) -> Waits {
+    let Some((_, first)) = blocked.first() else { return Waits::new() };
+    let zone = describe_zone(restart);
+    let alone = one_by_one(context, ledger, restart, candidates);
+    let nodes: Vec<&str> = blocked.iter().map(|(pod, _)| pod.node.as_str()).collect();
+    let nodes = list_names(&nodes);
+    let whole = format!(
+        "{zone} is restarted as a whole or not at all, and {} of its {} nodes may not be stopped now: \
+         {nodes} ({}: {}); \
+         {alone}",
+        blocked.len(),
+        candidates.len(),
+        first.code.as_str(),
+        first.message
+    );
+    let mut waits = vec![Wait::cluster(first.code, whole)];
+    waits.extend(blocked.iter().map(|(pod, blocker)| Wait::pod(&pod.uid, blocker.clone())));
+    let message = format!(
+        "could be stopped, but {zone} is restarted as a whole or not at all, and {nodes} may not"
+    );
+    let others = Blocker { code: Code::NotItsTurn, message };
+    waits.extend(candidates.iter().map(|pod| Wait::pod(&pod.uid, others.clone())));
+    waits
+}
+
+/// Names, for messages, the candidates that could be restarted one after the other.
+fn one_by_one(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    candidates: &[&Pod],
+) -> String {
+    // As if each node had its own request: otherwise it would wait for the other nodes of the zone.
+    let ledger = Ledger {
+        kept_stopped: ledger.kept_stopped.clone(),
+        debts: ledger.debts.clone(),
+        ..Ledger::default()
+    };
+    let Ok(evaluation) = context.evaluate(&ledger) else {
+        return "the engine has to answer first".into();
+    };
+    let may = |pod: &&&Pod| {
+        context.preflight(pod).is_ok()
+            && evaluation.check_rules(pod, restart.request.strategy).is_ok()
+    };
+    let may: Vec<&str> = candidates.iter().filter(may).map(|pod| pod.node.as_str()).collect();
+    if may.is_empty() {
+        return "none of them could be stopped alone now either".into();
+    }
+    let named: Vec<String> = may.iter().take(NAMED).map(|node| format!("--node {node}")).collect();
+    let more = match may.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    format!("a smaller step that is possible now: {}{more}, one after the other", named.join(" "))
 }

@@ -1,29 +1,28 @@
-//! The second half of a coordinated restart: all starts, masters first, and the proof that all are back.
+//! The second half of a coordinated restart: all starts, masters first, and the proof that all are back. Then
+//! the allocation limit is lifted; in a restart that only goes forward after a phase, because it does not end
+//! while a node does not come back, and the copies of the others must not wait for that.
 
-use super::active;
-use super::complete::complete;
-use super::lift_allocation_limit::lift_limit_late;
-use super::revert_config::revert_config;
-use super::stranded_nodes::{Obstacle, is_stranded, stranded_blocker};
-use super::supersede::why_not_superseded;
-use super::unreachable_manager;
 use crate::changes::Changes;
-use crate::context::Context;
 use crate::flow::answers::{
     describe_state, interfered, is_on_expected, is_overtaken, is_refused, runs_as_expected,
     start_above, start_failure, was_refused,
 };
-use crate::flow::member::{
-    changes_of,
-    mounted::{not_mounted, nudge_and_wait},
-    replaced,
-    start::send_start,
-    stop::resume_on,
+use crate::flow::coordinated::stop_all::{until_heard_again, without_manager};
+use crate::flow::coordinated::supersede::{
+    Obstacle, is_stranded, stranded_blocker, why_not_superseded,
 };
+use crate::flow::coordinated::{active, complete, revert_config};
+use crate::flow::engine::{limit_left_behind, needs_limit, restore_allocation};
+use crate::flow::member::start::{not_mounted, nudge_and_wait, send_start};
+use crate::flow::member::stop::resume_on;
+use crate::flow::member::{changes_of, replaced};
 use crate::flow::observed::{has_joined, is_over_time, not_paused};
 use crate::flow::turn::{Turn, wait};
-use crate::ledger::RestartChange;
-use crate::{Action, Code, Direction, Ending, Ledger, Manager, Member, Outcome, Pod, Restart};
+use crate::ledger::{LedgerChange, RestartChange};
+use crate::{
+    Action, Blocker, Code, Context, Direction, Ending, Ledger, Manager, Member, Outcome, Pod,
+    Restart,
+};
 use stayput_api::State;
 
 /// Minimum time before a failed start is retried in a restart that only goes forward, in milliseconds.
@@ -112,14 +111,14 @@ fn start_member(
         Ok(manager) => manager,
         // All engines were stopped, and are started on one config only.
         Err(blocker) if restart.direction == Direction::Forward => {
-            return Err(unreachable_manager::without_manager(context, member, pod, blocker, false));
+            return Err(without_manager(context, member, pod, blocker, false));
         }
         Err(blocker) if is_late => {
             return Err(Turn::Abort(format!("no answer in time: {}", blocker.message)));
         }
         Err(blocker) => return Err(Turn::Wait(blocker)),
     };
-    unreachable_manager::until_heard_again(member)?;
+    until_heard_again(member)?;
     if manager.sequence > member.start_sequence && is_refused(manager) {
         let mut above = member.clone();
         above.start_sequence = start_above(member, manager.sequence);
@@ -260,4 +259,61 @@ fn try_again(context: &Context<'_>, index: usize, member: &Member, reason: &str)
         changes.wait(uid, Code::Joining, message);
     }
     changes
+}
+
+/// The step that is due until allocation is as it was before the restart.
+pub(crate) enum LimitLift {
+    /// There is no allocation debt.
+    Done,
+    /// The setting is as it was before: the change that removes the debt.
+    Release(LedgerChange),
+    Restore(Action),
+}
+
+/// Decides on the next step until allocation is as it was before the restart. Fails if the setting is
+/// unknown.
+pub(crate) fn lift_limit(context: &Context<'_>, ledger: &Ledger) -> Result<LimitLift, Blocker> {
+    let Some(debt) = &ledger.debts.allocation else { return Ok(LimitLift::Done) };
+    let allocation = context.index.allocation()?;
+    Ok(match restore_allocation(context, allocation) {
+        Some(action) => LimitLift::Restore(action),
+        None => LimitLift::Release(LedgerChange::ReleaseAllocation {
+            pod_uids: debt.holders.clone(),
+            is_restored: limit_left_behind(allocation, debt).is_none(),
+        }),
+    })
+}
+
+/// Restores allocation if no member needs the limit, or if a restart that only goes forward is late. Does
+/// nothing while the engine is unreachable: the members wait for it.
+pub(crate) fn lift_limit_late(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+) -> Changes {
+    let mut changes = Changes::default();
+    let is_late = restart.is_late_forward(context.snapshot.now, context.policy.phase_timeout);
+    if !is_late && !is_in_vain(context, ledger) {
+        return changes;
+    }
+    match lift_limit(context, ledger) {
+        Ok(LimitLift::Done) | Err(_) => {}
+        Ok(LimitLift::Release(change)) => changes.change(change),
+        Ok(LimitLift::Restore(action)) => {
+            changes.act(action);
+            let message = if is_late {
+                "not every node is back in time: restoring allocation anyway"
+            } else {
+                "no node needs limited allocation any more: restoring it"
+            };
+            changes.wait_all(Code::RestoringAllocation, message);
+        }
+    }
+    changes
+}
+
+/// True if there are members under way, and none of them needs limited allocation.
+fn is_in_vain(context: &Context<'_>, ledger: &Ledger) -> bool {
+    let mut members = ledger.under_way().peekable();
+    members.peek().is_some() && !members.any(|member| needs_limit(context, member))
 }

@@ -1,30 +1,31 @@
 //! The first half of a coordinated restart: the config is mounted everywhere, allocation is limited, the
 //! indices are flushed, all nodes are stopped, and the checksums are frozen.
+//!
+//! A restart that only goes forward does not wait forever for an unreachable manager: the Kubernetes node
+//! may be gone for good while the pod is still listed.
 
-use super::lift_allocation_limit::lift_limit_late;
-use super::revert_config::revert_config;
-use super::supersede::may_be_stopped_again;
-use super::unreachable_manager;
-use super::{WHOLE_CLUSTER, active};
 use crate::changes::Changes;
-use crate::context::Context;
 use crate::flow::answers::{
     describe_state, has_resumed, is_overtaken, is_refused, overtaken, runs_as_expected,
     take_sequences_above,
 };
-use crate::flow::drain::{describe, end_drain};
-use crate::flow::engine::{allocation::tighten, is_to_be_flushed};
-use crate::flow::member::{
-    changes_of, give_back,
-    mounted::{until_mounted, why_not_mounted},
-    replaced,
-    stop::resume_on,
-};
-use crate::flow::observed::{is_over_time, not_paused};
+use crate::flow::coordinated::start_all::lift_limit_late;
+use crate::flow::coordinated::supersede::may_be_stopped_again;
+use crate::flow::coordinated::{WHOLE_CLUSTER, active, revert_config};
+use crate::flow::engine::{is_to_be_flushed, limit_allocation};
+use crate::flow::member::bring_back::owe_start_of_gone;
+use crate::flow::member::start::{until_mounted, why_not_mounted};
+use crate::flow::member::stop::{describe, end_drain, resume_on};
+use crate::flow::member::{changes_of, give_back, replaced};
+use crate::flow::observed::{if_gone_for_good, is_over_time, not_paused};
 use crate::flow::turn::{GiveBack, Turn};
 use crate::ledger::RestartChange;
 use crate::lookup::NameSet;
-use crate::{Action, Blocker, Code, Direction, Ledger, Manager, Member, Pod, Restart};
+use crate::snapshot::namespace_and_name;
+use crate::{
+    Action, Blocker, Code, Context, Direction, Ledger, Manager, Member, MemberStep, Pod, Restart,
+    annotation,
+};
 use stayput_api::{Desired, State};
 
 /// Waits until the config is mounted everywhere, limits allocation and flushes once, and stops all nodes;
@@ -124,14 +125,12 @@ fn stop_member(
         Ok(manager) => manager,
         Err(blocker) if over => return Err(late(blocker.message)),
         Err(blocker) if forward => {
-            let may_run = unreachable_manager::may_run(context, member, pod);
-            return Err(unreachable_manager::without_manager(
-                context, member, pod, blocker, may_run,
-            ));
+            let may_run = may_run(context, member, pod);
+            return Err(without_manager(context, member, pod, blocker, may_run));
         }
         Err(blocker) => return Err(Turn::Wait(blocker)),
     };
-    unreachable_manager::until_heard_again(member)?;
+    until_heard_again(member)?;
     // An engine that another client has started meanwhile is stopped like the others.
     let started = manager.sequence < member.stop_sequence && manager.desired == Desired::Running;
     // We send no start before the checksums are frozen. Another client's start gets our sequence if
@@ -261,7 +260,7 @@ fn prepare_once(
     // Allocation is held for several members, and the action is the same for each.
     let holder = active(restart).find(|(_, one)| held.contains(&*one.pod_uid));
     if let Some((_, member)) = holder
-        && let Err(turn) = tighten(context, ledger, member)
+        && let Err(turn) = limit_allocation(context, ledger, member)
     {
         let (mut changes, blocker) = match turn {
             Turn::Act(changes, blocker) => (changes, blocker),
@@ -309,4 +308,72 @@ fn freeze(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes 
         changes.change(RestartChange::Freeze(context.snapshot.now));
     }
     changes
+}
+
+/// The turn of a member whose manager is unreachable, in a restart that only goes forward. Once its phase is
+/// over, the member has one more phase, from the first plan that finds the manager unreachable; then its
+/// start is a debt. `may_run`: the engine may run on another config than the others are going to, and the
+/// member waits for a person instead.
+pub(crate) fn without_manager(
+    context: &Context<'_>,
+    member: &Member,
+    pod: &Pod,
+    unknown: Blocker,
+    may_run: bool,
+) -> Turn {
+    if !is_over_time(context, member, 1) {
+        return Turn::Wait(unknown);
+    }
+    let (now, phase) = (context.snapshot.now, context.policy.phase_timeout);
+    let message = unknown.message;
+    match member.silent_since {
+        None => Turn::change(Member { silent_since: Some(now), ..member.clone() }),
+        Some(since) if now.since(since) >= phase && !may_run => {
+            owe_start_of_gone(context, member, &format!("no answer in time: {message}"))
+        }
+        Some(_) => {
+            let mut message = format!("{message}{}", if_gone_for_good(context, pod));
+            if may_run {
+                message = format!("{message}; {}", how_left_out(context, pod));
+            }
+            Turn::Wait(Blocker { code: unknown.code, message })
+        }
+    }
+}
+
+/// The command with which a person leaves the node of this pod out, for the end of a message.
+fn how_left_out(context: &Context<'_>, pod: &Pod) -> String {
+    let (namespace, _) = namespace_and_name(&context.snapshot.cluster.name);
+    format!(
+        "to go on without it, although it may run on another config than the others: \
+         `kubectl -n {namespace} annotate pod {} {}-`",
+        pod.name,
+        annotation::PHASE
+    )
+}
+
+/// Ends a member that a person leaves out: its start is a debt. Only for a member whose manager has not
+/// answered in time, in a restart that only goes forward.
+pub(crate) fn left_out(context: &Context<'_>, restart: &Restart, member: &Member) -> Option<Turn> {
+    let is_silent = member.step == MemberStep::Restarting
+        && member.silent_since.is_some()
+        && context.index.manager(&member.pod_uid).is_err();
+    let reason = "its phase annotation was removed while its manager did not answer";
+    (is_silent && restart.direction == Direction::Forward)
+        .then(|| owe_start_of_gone(context, member, reason))
+}
+
+/// Passes once the ledger no longer marks a manager as unreachable that answers again.
+pub(crate) fn until_heard_again(member: &Member) -> Result<(), Turn> {
+    match member.silent_since {
+        Some(_) => Err(Turn::change(Member { silent_since: None, ..member.clone() })),
+        None => Ok(()),
+    }
+}
+
+/// True if the engine of an unreachable manager may still run. False only if the cluster answers and does not
+/// list the node, or if no cluster answers and the pod is being deleted.
+pub(crate) fn may_run(context: &Context<'_>, member: &Member, pod: &Pod) -> bool {
+    let is_listed = context.index.node(&member.node).is_some();
+    is_listed || context.index.engine().is_err() && !pod.terminating
 }

@@ -33,7 +33,7 @@ pub(crate) fn prepares(record: Option<&Record>) -> String {
 
 /// Passes unless another client has announced the restart of another node that is listed: two clients that
 /// stop nodes of one engine do not see each other's stops in time.
-pub(super) fn is_alone(
+pub(crate) fn is_alone(
     context: &Context<'_>,
     engine: &Engine,
     ledger: &Ledger,
@@ -58,7 +58,7 @@ pub(super) fn is_alone(
 }
 
 /// True if an operator would delete the shutdown record of this member before its node has left the cluster.
-pub(super) fn is_deleted_by_operator(context: &Context<'_>, member: &Member) -> bool {
+pub(crate) fn is_deleted_by_operator(context: &Context<'_>, member: &Member) -> bool {
     let pod = context.index.pod(&member.pod_uid);
     let operator = pod.and_then(|pod| pod.operator.as_ref());
     operator.is_some_and(Operator::deletes_records)
@@ -102,7 +102,7 @@ pub(crate) fn tell_lost_record(
 }
 
 /// Creates the record before the stop, and waits until the engine has prepared for the restart.
-pub(super) fn announce(
+pub(crate) fn announce(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
@@ -135,7 +135,7 @@ pub(super) fn announce(
 }
 
 /// Deletes the record once the node is proven back.
-pub(super) fn withdraw(
+pub(crate) fn withdraw(
     context: &Context<'_>,
     ledger: &Ledger,
     member: &Member,

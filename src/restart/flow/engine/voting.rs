@@ -75,7 +75,7 @@ pub(crate) fn hand_over(
 /// Removes the member's voting exclusion once its node is proven back, or at the end of a compensation;
 /// passes when the node may vote again. If there are exclusions of other clients it passes as well, and the
 /// debt stays.
-pub(super) fn vote_again(
+pub(crate) fn vote_again(
     context: &Context<'_>,
     ledger: &Ledger,
     member: &Member,

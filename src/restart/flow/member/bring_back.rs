@@ -1,27 +1,28 @@
-//! Brings back a member whose restart was aborted: its compensation is carried out, and changed if its
-//! manager shows that another one is needed. A start that cannot be sent in time becomes a debt.
+//! Aborts a member's restart and brings the member back: its compensation (config and sequences of a start)
+//! is written to the ledger, carried out, and changed if its manager shows that another one is needed. A
+//! start that cannot be sent in time becomes a debt.
 
-use super::compensation::{compensation_for, outcome_of, rolls_back, start_of_compensation};
-use super::stop::resume_on;
-use super::unreachable_manager;
-use super::update::{partial_rollback, rollback};
 use crate::changes::Changes;
-use crate::context::Context;
 use crate::flow::answers::{
-    describe_state, interfered, is_ending, is_opposite, is_overtaken, is_refused, start_above,
-    was_refused,
+    describe_state, has_resumed, interfered, is_ending, is_opposite, is_overtaken, is_refused,
+    start_above, was_refused,
 };
 use crate::flow::engine::clean_up;
+use crate::flow::member::stop::resume_on;
+use crate::flow::member::until_limit_lifted;
+use crate::flow::member::update::rollback::{label_kept_template, refused_part};
+use crate::flow::member::update::{rollback, step_of};
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
 use crate::flow::turn::{Turn, wait};
-use crate::ledger::LedgerChange;
+use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
-    Action, Code, Compensation, Ending, Ledger, Manager, Member, Outcome, Pod, Reason, StartDebt,
+    Action, Code, Compensation, Context, Ending, Ledger, Manager, Member, MemberStep, Outcome, Pod,
+    Reason, StartDebt, Strategy, UpdateStep,
 };
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
 /// The next step of a member that is being brought back.
-pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
+pub(crate) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
     let (Some(back), Some(ending)) = (&member.compensation, &member.ending) else {
         return Turn::untouched("its entry in the ledger is incomplete");
     };
@@ -44,12 +45,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         Err(blocker) => {
             // A container that runs no engine can still be changed.
             return match rollback::until_member_set_back(member, pod, None) {
-                Ok(()) => unreachable_manager::until_limit_lifted(
-                    context,
-                    ledger,
-                    member,
-                    Turn::Wait(blocker),
-                ),
+                Ok(()) => until_limit_lifted(context, ledger, member, Turn::Wait(blocker)),
                 Err(turn) => turn,
             };
         }
@@ -126,7 +122,7 @@ fn keep_refused(
     ending: &Ending,
 ) -> Option<Turn> {
     let pod = context.index.pod(&member.pod_uid)?;
-    let (update, told) = partial_rollback::refused(member.update.as_ref()?, pod)?;
+    let (update, told) = refused_part(member.update.as_ref()?, pod)?;
     let mut again = Member { update: Some(Box::new(update)), ..member.clone() };
     let outcome = outcome_of(context, &again, back.config);
     again.ending = Some(Ending { outcome, reason: format!("{}{told}", ending.reason) });
@@ -135,7 +131,7 @@ fn keep_refused(
 
 /// Gives the pod the label of the template that it stays with.
 fn label_as_changed(member: &Member, pod: Option<&Pod>) -> Option<Turn> {
-    let action = partial_rollback::label(member.update.as_ref()?, pod?)?;
+    let action = label_kept_template(member.update.as_ref()?, pod?)?;
     let message = "its pod gets the label of the template that it keeps";
     Some(Turn::act_and_wait(action, Code::Relabelling, message))
 }
@@ -291,4 +287,123 @@ fn owe_start(
     let message = format!("{} must be started as soon as its manager answers", member.node);
     changes.event(Some(&member.pod_uid), Reason::DebtIncurred, message);
     Turn::Finish(Ending { outcome, reason }, Box::new(changes))
+}
+
+/// Aborts the restart of a member. The entry is written before anything is sent.
+pub(crate) fn abort(context: &Context<'_>, index: usize, member: &Member, reason: &str) -> Changes {
+    let manager = context.index.manager(&member.pod_uid).ok();
+    let pod = context.index.pod(&member.pod_uid);
+    let needs_a_stop = rollback::needs_a_stop_of(member, pod);
+    let compensation = compensation_for(member, manager, context.policy.rollback, needs_a_stop);
+    let outcome = outcome_of(context, member, compensation.config);
+    let mut changes = Changes::default();
+    let how = if rollback::is_due_of(member, pod) { ", with its pod rolled back" } else { "" };
+    let message = format!("{} is started again{how}: {reason}", member.node);
+    changes.event(Some(&member.pod_uid), Reason::NodeRestartAborted, message);
+    changes.end_with(outcome, format!("{}: {reason}", member.node));
+    changes.change(set_back(context, index, member, compensation, reason));
+    changes
+}
+
+/// Writes to the ledger that a member is being brought back.
+pub(crate) fn set_back(
+    context: &Context<'_>,
+    index: usize,
+    member: &Member,
+    compensation: Compensation,
+    reason: &str,
+) -> RestartChange {
+    let outcome = outcome_of(context, member, compensation.config);
+    let mut back = member.clone();
+    back.step = MemberStep::Aborting;
+    back.since = context.snapshot.now;
+    back.compensation = Some(compensation);
+    back.ending = Some(Ending { outcome, reason: reason.to_owned() });
+    RestartChange::SetMember { index, member: Box::new(back) }
+}
+
+/// Chooses how to bring a member back. With `rollback` on the last good config, unless that is mounted or the
+/// engine still runs on its old config; otherwise on the mounted config. `needs_a_stop`: the pod is rolled
+/// back first, for which a running engine is stopped.
+pub(crate) fn compensation_for(
+    member: &Member,
+    manager: Option<&Manager>,
+    rollback: bool,
+    needs_a_stop: bool,
+) -> Compensation {
+    let above = manager.map_or(0, |manager| manager.sequence).max(member.start_sequence) + 1;
+    let start = |config| Compensation { stop_sequence: None, start_sequence: above, config };
+    let Some(manager) = manager else {
+        // If the engine still runs, its manager refuses this start, and the engine stays as it is.
+        // If it was stopped, it must be started on this config only.
+        return start(if rollback { ConfigChoice::LastGood } else { ConfigChoice::Mounted });
+    };
+    let last_good = manager.last_good.as_ref().filter(|_| rollback);
+    let is_stopped = manager.state == State::Stopped && manager.desired == Desired::Stopped;
+    if needs_a_stop && !is_stopped && manager.sequence >= member.stop_sequence {
+        let returns = last_good.is_some() && manager.mounted.as_ref() != last_good;
+        let config = if returns { ConfigChoice::LastGood } else { ConfigChoice::Mounted };
+        return Compensation { stop_sequence: Some(above), start_sequence: above + 1, config };
+    }
+    let Some(last_good) = last_good else {
+        return start(ConfigChoice::Mounted);
+    };
+    match manager.state {
+        // The engine runs: on its old config, or on the config of our start.
+        State::Starting | State::Running => {
+            let run = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
+            let is_stopped_by_us =
+                manager.sequence >= member.start_sequence || has_resumed(manager, member);
+            if run == Some(last_good) || !is_stopped_by_us {
+                return start(ConfigChoice::Mounted);
+            }
+            let config = ConfigChoice::LastGood;
+            Compensation { stop_sequence: Some(above), start_sequence: above + 1, config }
+        }
+        // The engine is to be started again.
+        State::Stopped
+        | State::Stopping
+        | State::Killing
+        | State::Backoff
+        | State::Failed
+        | State::Stuck => {
+            let is_mounted = manager.mounted.as_ref() == Some(last_good);
+            start(if is_mounted { ConfigChoice::Mounted } else { ConfigChoice::LastGood })
+        }
+    }
+}
+
+/// True if members are brought back to the last good config: a coordinated restart turns back as a whole,
+/// whatever the policy sets for single nodes (`rollback`).
+pub(crate) fn rolls_back(rollback: bool, ledger: &Ledger) -> bool {
+    let restart = ledger.restart.as_ref();
+    rollback || restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated)
+}
+
+/// The start that brings a member back.
+pub(crate) fn start_of_compensation(member: &Member, back: &Compensation) -> Action {
+    Action::Start {
+        uid: member.pod_uid.clone(),
+        sequence: back.start_sequence,
+        checksum: None,
+        config: back.config,
+    }
+}
+
+/// The outcome of a member that comes back on this config: rolled back if that is the last good one, or if
+/// its pod is as it was before an update for which it was stopped. Aborted in any case if we deleted the pod
+/// to replace it, or if the apiserver refuses to roll the pod back.
+pub(crate) fn outcome_of(context: &Context<'_>, member: &Member, config: ConfigChoice) -> Outcome {
+    let pod = context.index.pod(&member.pod_uid);
+    let is_stopped = match context.index.manager(&member.pod_uid) {
+        Ok(manager) => manager.sequence >= member.stop_sequence,
+        Err(_) => rollback::is_due_of(member, pod),
+    };
+    match config {
+        _ if pod.is_none() && step_of(member) == UpdateStep::Replace => Outcome::Aborted,
+        _ if member.is_not_set_back() => Outcome::Aborted,
+        ConfigChoice::LastGood => Outcome::RolledBack,
+        ConfigChoice::Mounted if is_stopped && rollback::has_undo(member) => Outcome::RolledBack,
+        ConfigChoice::Mounted => Outcome::Aborted,
+    }
 }

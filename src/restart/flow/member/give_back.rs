@@ -9,17 +9,23 @@
 //! we or the apiserver were away: the manager then refuses our start, and the next turn stops the engine once
 //! more. So does a member whose pod was replaced by one that runs on an old config.
 
-use super::super::answers::{is_ending, is_overtaken, overtaken, runs_on_another, was_refused};
-use super::update;
+use crate::blocker::{Check, refuse};
 use crate::changes::Changes;
-use crate::context::Context;
-use crate::flow::engine::{allocation, clean_up, record, voting};
-use crate::flow::observed::{has_joined, is_over_time};
+use crate::flow::answers::{is_ending, is_overtaken, overtaken, runs_on_another, was_refused};
+use crate::flow::engine::record::{prepares, records};
+use crate::flow::engine::{
+    clean_up, is_tight, is_to_be_flushed, lift_limit, record, release_allocation, voting,
+};
+use crate::flow::member::start::not_mounted;
+use crate::flow::member::update::frozen_update::may_be_replaced;
+use crate::flow::member::update::is_carried_out;
+use crate::flow::observed::{describe_zone, expected_now, has_joined, is_over_time};
 use crate::flow::target::scheduled;
 use crate::flow::turn::{GiveBack, Turn, wait};
 use crate::ledger::RestartChange;
 use crate::{
-    Blocker, Code, Ledger, Manager, Member, MemberStep, Pod, Reason, Restart, Strategy, Time,
+    Blocker, Code, Context, Ledger, Manager, Member, MemberStep, Pod, Reason, Restart, Strategy,
+    Time,
 };
 use stayput_api::{Desired, State};
 
@@ -48,13 +54,13 @@ pub(crate) fn begin(
 }
 
 /// The next step of a member that gives its slot back.
-pub(super) fn give_back(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
+pub(crate) fn give_back(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
     let Some(pod) = context.index.pod(&member.pod_uid) else {
         if let Some(successor) = context.index.successor(member) {
             return wait_again(context, ledger, member, successor);
         }
         let gone = Blocker { code: Code::PodGone, message: "the pod is gone".into() };
-        let lifted = allocation::lift_limit(context, ledger, member);
+        let lifted = lift_limit(context, ledger, member);
         return late(context, member, lifted.err().unwrap_or(Turn::Wait(gone)));
     };
     match undo(context, ledger, member, pod) {
@@ -81,7 +87,7 @@ fn late(context: &Context<'_>, member: &Member, turn: Turn) -> Turn {
 /// Passes once the stop can no longer arrive, and nothing of ours is left on the engine.
 /// Allocation comes first, and does not wait for the manager.
 fn undo(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod) -> Result<(), Turn> {
-    allocation::lift_limit(context, ledger, member)?;
+    lift_limit(context, ledger, member)?;
     let manager = context.index.manager(&member.pod_uid)?;
     if is_overtaken(manager, member) {
         return Err(overtaken(manager, member));
@@ -140,14 +146,14 @@ fn was_stopped(context: &Context<'_>, member: &Member, manager: &Manager) -> Res
 fn runs_without_its_update(member: &Member, pod: &Pod, manager: &Manager) -> bool {
     manager.sequence >= member.start_sequence
         && !was_refused(manager, member.start_sequence)
-        && !update::is_carried_out(member, pod)
+        && !is_carried_out(member, pod)
 }
 
 /// Lets the member wait for its turn again, and releases its debts.
 fn wait_again(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod) -> Turn {
     let uid = &member.pod_uid;
     let mut changes = Changes::default();
-    changes.ledger.extend(allocation::release(context, ledger, uid));
+    changes.ledger.extend(release_allocation(context, ledger, uid));
     changes.ledger.extend(record::settle(context, ledger, uid));
     changes.ledger.extend(voting::settle(context, ledger, uid));
     let mut again = scheduled(pod, context.snapshot.now);
@@ -179,4 +185,115 @@ pub(crate) fn not_just_given_back(context: &Context<'_>, restart: &Restart) -> R
 fn next_slot(member: &Member) -> Time {
     let doubled = FIRST_PAUSE.saturating_mul(1 << (member.given_back - 1).min(16));
     member.since.plus(doubled.min(LONGEST_PAUSE))
+}
+
+/// Passes if a member may be stopped. For a node that is restarted with its zone, all nodes of the
+/// zone must be ready to be stopped. Once one of them is stopped this is not checked again, and
+/// each of the others is stopped as soon as it can be.
+pub(crate) fn may_stop(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    pod: &Pod,
+) -> Check {
+    if restart.request.goes_as_a_whole() {
+        context.zone_may_stop(|| zone_may_stop(context, ledger, restart))?;
+    }
+    may_stop_alone(context, ledger, restart, pod)
+}
+
+/// Reason why a member must give its slot back: a rule no longer allows its stop, or in a zone that of any of
+/// its nodes; or the node hangs. Copies that are only moving are ready soon, also while allocation is
+/// limited: they are waited for until `is_late`.
+pub(crate) fn why_not(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    pod: &Pod,
+    is_late: bool,
+) -> Option<Blocker> {
+    let evaluation = context.stop_evaluation(ledger).ok()?;
+    let says_no = |pod: &Pod| {
+        if let Err(blocker) = may_be_replaced(context, restart, pod) {
+            return Some(blocker);
+        }
+        let blocker = evaluation.check_before_stop(pod, &restart.request).err()?;
+        let by_rule = blocker.code.passes_by_itself()
+            || blocker.code == Code::UnreplicatedIndex
+            || evaluation.is_silent(&pod.uid);
+        let waits = !is_late && evaluation.is_only_moving(&blocker);
+        (by_rule && !waits).then_some(blocker)
+    };
+    if restart.request.goes_as_a_whole() && !has_begun(context, restart) {
+        let members = restart.members.iter().filter(|member| member.step == MemberStep::Restarting);
+        return members.filter_map(|member| context.index.pod(&member.pod_uid)).find_map(says_no);
+    }
+    says_no(pod)
+}
+
+fn may_stop_alone(context: &Context<'_>, ledger: &Ledger, restart: &Restart, pod: &Pod) -> Check {
+    context.stop_evaluation(ledger)?.check_before_stop(pod, &restart.request)
+}
+
+fn zone_may_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Check {
+    if has_begun(context, restart) {
+        return Ok(());
+    }
+    for member in restart.members.iter().filter(|member| member.step == MemberStep::Restarting) {
+        until_ready_to_stop(context, ledger, restart, member).map_err(|blocker| Blocker {
+            code: blocker.code,
+            message: format!(
+                "{} is stopped as a whole, and {} cannot be yet: {}",
+                describe_zone(restart),
+                member.node,
+                blocker.message
+            ),
+        })?;
+    }
+    Ok(())
+}
+
+/// True if a node of the zone has taken its stop.
+fn has_begun(context: &Context<'_>, restart: &Restart) -> bool {
+    restart.members.iter().any(|member| {
+        let manager = context.index.manager(&member.pod_uid);
+        member.stop_sequence > 0
+            && manager.is_ok_and(|manager| manager.sequence >= member.stop_sequence)
+    })
+}
+
+/// Passes if everything for the stop of a member is ready.
+fn until_ready_to_stop(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+) -> Check {
+    let Some(pod) = context.index.pod(&member.pod_uid) else {
+        return refuse(Code::PodGone, "its pod is gone, and the one in its place is not back");
+    };
+    let manager = context.preflight(pod)?;
+    let expected = expected_now(pod, manager)?;
+    if expected != member.expected || manager.mounted != expected {
+        return refuse(Code::ConfigNotMounted, not_mounted(pod));
+    }
+    let debts = &ledger.debts;
+    if let Some(debt) = debts.records.iter().find(|debt| debt.pod_uid == member.pod_uid) {
+        let record =
+            records(context)?.iter().find(|record| debt.is_about(record, context.index.cluster()));
+        if !record.is_some_and(|record| record.complete) {
+            return refuse(Code::Preparing, prepares(record));
+        }
+    }
+    let is_held = |uid| debts.allocation.as_ref().is_some_and(|debt| debt.holders.contains(uid));
+    if is_held(&member.pod_uid) {
+        let allocation = context.index.allocation()?;
+        if allocation.marker.is_none() || !is_tight(allocation) {
+            return refuse(Code::Preparing, "allocation is not limited to primaries");
+        }
+    }
+    if is_to_be_flushed(context, &member.node) {
+        return refuse(Code::Preparing, "it is being flushed");
+    }
+    may_stop_alone(context, ledger, restart, pod)
 }

@@ -1,22 +1,27 @@
-//! A member whose pod is not listed, or was replaced by another pod.
+//! A member whose pod is not listed or was replaced by another pod, or whose engine somebody else has
+//! started after the request. Data that is deleted with a replaced pod or container is protected here,
+//! where the rules are not asked because the engine is down.
 
 use std::collections::BTreeSet;
 
-use super::bring_back::owe_start_of_gone;
-use super::unreachable_manager;
-use super::update::{phases, step_of};
+use crate::blocker::{Check, refuse};
 use crate::changes::Changes;
-use crate::context::Context;
 use crate::draft::LATER;
 use crate::flow::answers::take_sequences_above;
 use crate::flow::engine::clean_up;
+use crate::flow::member::bring_back::owe_start_of_gone;
+use crate::flow::member::update::frozen_update::{is_for_updates, planned_update};
+use crate::flow::member::update::{phases, step_of};
+use crate::flow::member::{gives_back, until_limit_lifted};
 use crate::flow::observed::{is_over_time, lists_new_process};
 use crate::flow::turn::{GiveBack, Turn, wait};
 use crate::ledger::LedgerChange;
+use crate::rules::{Deletion, deletion};
 use crate::{
-    Blocker, Code, Direction, Ending, Ledger, Manager, Member, Outcome, Pod, Restart, Sources,
-    UpdateStep,
+    Blocker, Code, Context, Direction, Ending, Ledger, Manager, Member, Outcome, Pod, Restart,
+    Sources, Strategy, UpdateStep,
 };
+use stayput_api::{Desired, ExitReason, State};
 
 /// The pod of a member that waits for its turn; `Err` is the member's turn while its pod is not listed. The
 /// pod that replaces it becomes the member's pod.
@@ -58,7 +63,7 @@ pub(crate) fn until_listed_again(member: &Member) -> Result<(), Turn> {
 
 /// The turn of a member whose pod was replaced while it held a slot: the new pod has a new process, on the
 /// config that is mounted there.
-pub(super) fn in_its_turn(
+pub(crate) fn in_its_turn(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
@@ -69,11 +74,11 @@ pub(super) fn in_its_turn(
         if is_over_time(context, member, phases) {
             return Turn::Abort("the pod is gone and no other took its place".into());
         }
-        if let Some(why) = unreachable_manager::gives_back(context, ledger, restart, member, None) {
+        if let Some(why) = gives_back(context, ledger, restart, member, None) {
             return Turn::GiveBack(why);
         }
         let gone = wait(Code::PodGone, "the pod is gone; waiting for the one in its place");
-        return unreachable_manager::until_limit_lifted(context, ledger, member, gone);
+        return until_limit_lifted(context, ledger, member, gone);
     };
     if let Some(other) = other_claims(member, successor) {
         return Turn::Abort(other);
@@ -120,9 +125,7 @@ pub(super) fn in_its_turn(
     match (is_over_time(context, member, phases), unschedulable) {
         (true, Some(_)) => Turn::Abort(message),
         (true, None) => Turn::Abort("the pod was replaced and the new one has not joined".into()),
-        (false, _) => {
-            unreachable_manager::until_limit_lifted(context, ledger, member, wait(code, message))
-        }
+        (false, _) => until_limit_lifted(context, ledger, member, wait(code, message)),
     }
 }
 
@@ -255,4 +258,116 @@ pub(crate) fn taken_over(context: &Context<'_>, ledger: &Ledger, member: &Member
 /// True if every node of the restart can still be turned back.
 pub(crate) fn may_turn_back(ledger: &Ledger) -> bool {
     ledger.restart.as_ref().is_some_and(|one| one.direction == Direction::Open)
+}
+
+/// Tolerated clock skew between two machines, in milliseconds: times are known to the second.
+const CLOCKS: u64 = 2_000;
+
+/// The ending of a member that waits for its turn and needs none: its engine was started after the request,
+/// is in the cluster, and runs on the config that it would be started on.
+pub(crate) fn needs_no_turn(context: &Context<'_>, restart: &Restart, pod: &Pod) -> Option<Ending> {
+    let manager = context.index.manager(&pod.uid).ok()?;
+    let is_newer = manager.run_began().is_some_and(|at| at > restart.started.plus(CLOCKS));
+    let serves = manager.is_ready()
+        && manager.desired == Desired::Running
+        && context.index.engine().is_ok()
+        && context.index.is_up(pod);
+    let is_undisturbed = !pod.terminating && pod.outdated.is_none();
+    let is_on_expected = runs_on_expected(pod, manager);
+    let is_as_wanted = planned_update(context.policy, restart.request.strategy, pod).is_none()
+        && (pod.update.is_ok() || !is_for_updates(restart));
+    (is_newer && serves && is_undisturbed && is_on_expected && is_as_wanted).then(|| Ending {
+        outcome: Outcome::Done,
+        reason: "its engine was started after the request".to_owned(),
+    })
+}
+
+/// True if the engine runs on the config that it would be started on now.
+fn runs_on_expected(pod: &Pod, manager: &Manager) -> bool {
+    let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
+    match &pod.sources {
+        Sources::Checksum(wanted) => runs_on == Some(wanted) || pod.ignores_change,
+        Sources::Unknown(_) => runs_on == manager.mounted.as_ref(),
+        Sources::Absent(_) => false,
+    }
+}
+
+/// Passes unless a rolling restart would interrupt the start of an engine: somebody started it less than a
+/// phase ago, and it is not ready yet and has not failed.
+pub(crate) fn until_started(
+    context: &Context<'_>,
+    restart: &Restart,
+    pod: &Pod,
+    manager: &Manager,
+) -> Check {
+    let ended = manager.last_exit.as_ref().map(|exit| exit.reason);
+    let has_failed =
+        pod.crash_looping || matches!(ended, Some(ExitReason::Exited | ExitReason::Oom));
+    let (now, phase) = (context.snapshot.now, context.policy.phase_timeout);
+    match manager.run_began() {
+        Some(began)
+            if restart.request.strategy == Strategy::Rolling
+                && manager.state == State::Starting
+                && !has_failed
+                && now.since(began) < phase =>
+        {
+            let message =
+                format!("{} was started just now: waits until it is ready or has failed", pod.node);
+            refuse(Code::NotReady, message)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Passes, before the stop, unless the pod or its container would take the only copy of something with it.
+pub(crate) fn may_be_deleted(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+    pod: &Pod,
+) -> Check {
+    match deletion_in(context, restart, member, pod) {
+        None => Ok(()),
+        Some(deletion) => check(context, ledger, pod, deletion),
+    }
+}
+
+/// Passes, after the stop, if [`may_be_deleted`] does or only a container is deleted: the other container may
+/// be there already, and then has to be started.
+pub(crate) fn may_be_replaced(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+    pod: &Pod,
+) -> Check {
+    match deletion_in(context, restart, member, pod) {
+        None | Some(Deletion::Container) => Ok(()),
+        Some(deletion @ (Deletion::Pod | Deletion::PodOfUnknown | Deletion::Elsewhere)) => {
+            check(context, ledger, pod, deletion)
+        }
+    }
+}
+
+fn deletion_in(
+    context: &Context<'_>,
+    restart: &Restart,
+    member: &Member,
+    pod: &Pod,
+) -> Option<Deletion> {
+    let fixed = member.update.as_ref().and_then(|fixed| Deletion::of(&fixed.update));
+    deletion(context.policy, restart.request.strategy, fixed, pod)
+}
+
+fn check(context: &Context<'_>, ledger: &Ledger, pod: &Pod, deletion: Deletion) -> Check {
+    let evaluation = context.stop_evaluation(ledger).map_err(|blocker| Blocker {
+        message: format!(
+            "{}, and it is unknown whether it holds the only copy of data: {}",
+            deletion.describe(&pod.node),
+            blocker.message
+        ),
+        ..blocker
+    });
+    evaluation?.check_deletion(pod)
 }

@@ -1,27 +1,31 @@
-//! The `start` phase of one node: from stopped until it is proven to be back in the cluster.
+//! The `start` phase of one node: from stopped until it is proven to be back in the cluster. It is started
+//! once the config of its sources is mounted.
 
-use super::deleted::may_be_replaced;
-use super::mounted::until_mounted;
-use super::recovered::until_recovered;
-use super::stop::resume_on;
-use super::update::{self, labels::relabel};
 use crate::changes::Changes;
-use crate::context::Context;
 use crate::flow::answers::{
-    describe_state, is_ending, runs_as_expected, runs_on_another, start_failure, was_refused,
+    SEQUENCE_GAP, describe_state, is_ending, runs_as_expected, runs_on_another, start_failure,
+    was_refused,
 };
-use crate::flow::drain::{describe, end_drain};
 use crate::flow::engine::clean_up;
-use crate::flow::observed::{has_joined, is_over_time};
+use crate::flow::member::replaced::may_be_replaced;
+use crate::flow::member::stop::{describe, end_drain, resume_on};
+use crate::flow::member::until_recovered;
+use crate::flow::member::update::container::why_others_are_not_ready;
+use crate::flow::member::update::{self, is_carried_out, relabel, until_carried_out};
+use crate::flow::observed::{expected_now, has_joined, is_over_time};
 use crate::flow::requests::configs::why_not_started;
 use crate::flow::turn::{GiveBack, Turn, wait};
-use crate::{Action, Code, Ending, Ledger, Manager, Member, MemberUpdate, Outcome, Pod, Restart};
+use crate::{
+    Action, Blocker, Code, Context, Ending, Ledger, Manager, Member, MemberUpdate, Outcome, Pod,
+    Restart, Time, annotation,
+};
+use stayput_api::checksum::short;
 use stayput_api::{ConfigChoice, State};
 
 /// The turn after the stop was accepted: waits until the engine is stopped, and sends the start. The cluster
 /// may still list the old process then: it has removed it before a JVM has booted, and a new process counts
 /// as back only by an id of its own.
-pub(super) fn start(
+pub(crate) fn start(
     context: &Context<'_>,
     ledger: &Ledger,
     member: &Member,
@@ -29,7 +33,7 @@ pub(super) fn start(
     manager: &Manager,
 ) -> Turn {
     let phases = update::phases(member);
-    if runs_as_expected(manager, member) && !update::is_carried_out(member, pod) {
+    if runs_as_expected(manager, member) && !is_carried_out(member, pod) {
         // The pod cannot be changed while the engine runs.
         let message = "its manager has started its engine before its pod was changed";
         return if is_over_time(context, member, 1) {
@@ -81,7 +85,7 @@ pub(super) fn start(
     {
         return Turn::Wait(blocker);
     }
-    let ready = update::until_carried_out(context, member, pod)
+    let ready = until_carried_out(context, member, pod)
         .and_then(|()| until_mounted(context, member, pod, manager, true));
     match ready {
         Err(turn) => turn,
@@ -115,7 +119,7 @@ pub(crate) fn start_of(member: &Member) -> Action {
 }
 
 /// The turn after the manager has decided on the start: waits until a new process is proven to serve.
-pub(super) fn prove(
+pub(crate) fn prove(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
@@ -140,8 +144,7 @@ pub(super) fn prove(
     let is_late = is_over_time(context, member, update::phases(member));
     let is_updated = is_updated(context, member, pod, manager);
     if is_late && !is_updated {
-        let what = update::why_others_are_not_ready(member, pod)
-            .unwrap_or_else(|| describe_state(manager));
+        let what = why_others_are_not_ready(member, pod).unwrap_or_else(|| describe_state(manager));
         let not_back = || Turn::Abort(format!("not back in time: {what}"));
         return ended_since(member, pod, || "it is not seen any more".into())
             .unwrap_or_else(not_back);
@@ -154,7 +157,7 @@ pub(super) fn prove(
         Ok(false) => return wait(Code::Joining, "started; the cluster does not list it yet"),
         Ok(true) => {}
     }
-    let is_carried_out = update::is_carried_out(member, pod);
+    let is_carried_out = is_carried_out(member, pod);
     // The node's shards come back while its engine becomes ready.
     if is_carried_out && let Err(turn) = clean_up(context, ledger, member) {
         return turn;
@@ -168,7 +171,7 @@ pub(super) fn prove(
             "the node is back, but its pod does not have the new spec yet",
         );
     }
-    if let Some(why) = update::why_others_are_not_ready(member, pod) {
+    if let Some(why) = why_others_are_not_ready(member, pod) {
         return wait(Code::NotReady, why);
     }
     let wanted = member.update.as_ref().zip(pod.live.as_ref());
@@ -184,10 +187,10 @@ pub(super) fn prove(
 /// True if a member whose pod has changed is proven back: then there is no rollback any more.
 fn is_updated(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> bool {
     member.update.is_some()
-        && update::is_carried_out(member, pod)
+        && is_carried_out(member, pod)
         && has_joined(context, member) == Ok(true)
         && manager.is_ready()
-        && update::why_others_are_not_ready(member, pod).is_none()
+        && why_others_are_not_ready(member, pod).is_none()
 }
 
 /// Waits for the labels of an updated member that is proven back too late: without them nobody knows which
@@ -218,14 +221,13 @@ fn until_labelled(context: &Context<'_>, member: &Member, pod: &Pod) -> Result<(
 /// Ends a member whose pod has changed, and which was proven back before: its labels were changed after that.
 /// A rollback of the pod would make them wrong, and nothing else is left to do. `since`: what has happened
 /// since then, for the reason.
-pub(super) fn ended_since(
+pub(crate) fn ended_since(
     member: &Member,
     pod: &Pod,
     since: impl FnOnce() -> String,
 ) -> Option<Turn> {
     let has_new_label = member.update.as_ref().is_some_and(|one| one.update.from != one.update.to);
-    let was_proven =
-        has_new_label && is_labelled(member, pod) && update::is_carried_out(member, pod);
+    let was_proven = has_new_label && is_labelled(member, pod) && is_carried_out(member, pod);
     was_proven.then(|| {
         let reason = format!("it was back in its changed pod; {}", since());
         Turn::finish(Ending { outcome: Outcome::Done, reason })
@@ -236,4 +238,67 @@ pub(super) fn ended_since(
 fn is_labelled(member: &Member, pod: &Pod) -> bool {
     let wanted = member.update.as_ref().zip(pod.live.as_ref());
     wanted.is_none_or(|(fixed, live)| live.revision == fixed.update.to)
+}
+
+/// Minimum time between two nudges of the kubelet, in milliseconds: at the first nudge it may have read an
+/// old version of the Secret.
+const NUDGE_AGAIN: u64 = 10_000;
+
+/// Reason why a node could not be stopped, if the config of its sources was not mounted in it.
+pub(crate) fn why_not_mounted(pod: &Pod, manager: &Manager) -> Option<String> {
+    match expected_now(pod, manager) {
+        Err(blocker) => Some(blocker.message),
+        Ok(expected) => (expected != manager.mounted).then(|| not_mounted(pod)),
+    }
+}
+
+/// The one message of [`Code::ConfigNotMounted`].
+pub(crate) fn not_mounted(pod: &Pod) -> String {
+    format!("the new config is not mounted in {} yet", pod.name)
+}
+
+/// Passes once the sources' config is the member's expected one and is mounted. `start`: a start
+/// request with the old checksum may have been sent already; then its sequence is replaced as well.
+pub(crate) fn until_mounted(
+    context: &Context<'_>,
+    member: &Member,
+    pod: &Pod,
+    manager: &Manager,
+    start: bool,
+) -> Result<(), Turn> {
+    let expected = expected_now(pod, manager)?;
+    if expected != member.expected {
+        let mut moved = member.clone();
+        moved.expected = expected;
+        if start {
+            moved.start_sequence += SEQUENCE_GAP;
+        }
+        return Err(Turn::change(moved));
+    }
+    if manager.mounted == expected {
+        return Ok(());
+    }
+    let file = manager.lagging.as_ref().map_or(String::new(), |file| format!(" ({file})"));
+    Err(nudge_and_wait(context, pod, expected.as_deref(), not_mounted(pod) + &file))
+}
+
+/// Makes the kubelet check the pod's volumes, by a change of an annotation: it checks them at every change of
+/// the pod.
+pub(crate) fn nudge_and_wait(
+    context: &Context<'_>,
+    pod: &Pod,
+    expected: Option<&str>,
+    message: String,
+) -> Turn {
+    let short = short(expected.unwrap_or_default());
+    let nudged = pod.annotations.get(annotation::NUDGE).and_then(|value| {
+        let (checksum, at) = value.split_once(' ')?;
+        (checksum == short).then(|| Time::parse(at).ok())?
+    });
+    let now = context.snapshot.now;
+    let mut changes = Changes::default();
+    if nudged.is_none_or(|at| now.since(at) >= NUDGE_AGAIN) {
+        changes.annotate(pod, [(annotation::NUDGE, Some(format!("{short} {now}")))]);
+    }
+    Turn::Act(Box::new(changes), Some(Blocker { code: Code::ConfigNotMounted, message }))
 }

@@ -1,20 +1,21 @@
-//! The `stop` phase of one node: first the config, then the preparation of the engine, then the
-//! rules again, then the stop.
+//! The `stop` phase of one node: the config, the preparation of the engine, the rules again, the stop.
+//!
+//! The drain begins while the stop is prepared. The stop signal is sent as soon as Services send the node no
+//! requests any more; if that is unknown, the manager ends the drain by itself.
 
-use super::deleted::may_be_deleted;
-use super::last_check::{may_stop, why_not};
-use super::mounted::{until_mounted, why_not_mounted};
-use super::restarted::until_started;
-use super::update;
-use crate::context::Context;
-use crate::flow::drain::begin_drain;
-use crate::flow::engine::{
-    allocation::is_limited_for, is_to_be_flushed, prepare, voting::hand_over,
-};
+use crate::flow::engine::voting::hand_over;
+use crate::flow::engine::{is_limited_for, is_to_be_flushed, prepare};
+use crate::flow::member::give_back::{may_stop, why_not};
+use crate::flow::member::replaced::{may_be_deleted, until_started};
+use crate::flow::member::start::{until_mounted, why_not_mounted};
+use crate::flow::member::update;
 use crate::flow::observed::is_over_time;
 use crate::flow::requests::configs::may_change_alone;
 use crate::flow::turn::{GiveBack, Turn};
-use crate::{Action, Blocker, Code, Ledger, Manager, Member, Pod, Restart, Resume};
+use crate::{
+    Action, Blocker, Code, Context, Drain, Endpoint, Ledger, Manager, Member, Pod, Restart, Resume,
+};
+use stayput_api::State;
 
 /// Time after which a manager restarts an engine that was stopped and not started, in milliseconds. Longer
 /// than a stop and the check of its result take, and short for a cluster without a node.
@@ -29,7 +30,7 @@ pub(crate) const fn resume_on(checksum: Option<String>) -> Resume {
 }
 
 /// Prepares `POST /es/stop` and sends it.
-pub(super) fn stop(
+pub(crate) fn stop(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
@@ -164,4 +165,67 @@ fn why_not_stopped(
         Err(blocker) => blocker.message,
         Ok(()) => "the engine was not prepared, or the stop was not answered".into(),
     }
+}
+
+/// Time that kube-proxy has to follow an EndpointSlice, in milliseconds. By default it writes its rules at
+/// once, but at most once a second: after another change within that second it may take up to half a second
+/// longer.
+const PROXY_DELAY: u64 = 500;
+
+/// The drain request ahead of a member's stop, sent when the preparation begins. Nothing waits for it: an
+/// older manager does not know the request, and drains after the stop only.
+fn begin_drain(context: &Context<'_>, member: &Member, manager: &Manager) -> Option<Action> {
+    let (uid, sequence) = (member.pod_uid.clone(), member.stop_sequence);
+    let serves = context.policy.drain == Drain::Auto && manager.state == State::Running;
+    serves.then_some(Action::Drain { uid, sequence })
+}
+
+/// The request that shortens the drain of the stop with this sequence, if the drain is known to be needlessly
+/// long. Every plan sends it until the drain is over, half a second at most: no field of a manager's status
+/// says when a drain ends, and a repeated stop changes and writes nothing.
+pub(crate) fn end_drain(
+    context: &Context<'_>,
+    pod: &Pod,
+    manager: &Manager,
+    sequence: u64,
+    resume: Option<Resume>,
+    exit: bool,
+) -> Option<Action> {
+    if !is_automatic(context, manager) || manager.sequence != sequence {
+        return None;
+    }
+    let drain = match pod.endpoint {
+        Ok(Endpoint::Absent) => 0,
+        Ok(Endpoint::NotReady) => {
+            let since = pod.unserved_since.unwrap_or(context.snapshot.now);
+            PROXY_DELAY.saturating_sub(context.snapshot.now.since(since))
+        }
+        Ok(Endpoint::Ready) | Err(_) => return None,
+    };
+    Some(Action::EndDrain { uid: pod.uid.clone(), sequence, drain, resume, exit })
+}
+
+/// Reason why the stop of this node waits, if the node drains.
+pub(crate) fn describe(context: &Context<'_>, pod: &Pod, manager: &Manager) -> Option<String> {
+    if !is_automatic(context, manager) {
+        return None;
+    }
+    let most = Drain::LONGEST / 1000;
+    Some(match &pod.endpoint {
+        Ok(Endpoint::Ready) => {
+            format!("it is not ready until no Service sends requests to it, at most {most} s")
+        }
+        Ok(Endpoint::NotReady | Endpoint::Absent) => {
+            "no Service sends requests to it any more; its engine is being stopped".into()
+        }
+        Err(unknown) => format!(
+            "it is not ready for {most} s, since it is not known whether Services still send \
+             requests to it: {}",
+            unknown.message
+        ),
+    })
+}
+
+fn is_automatic(context: &Context<'_>, manager: &Manager) -> bool {
+    context.policy.drain == Drain::Auto && manager.draining
 }

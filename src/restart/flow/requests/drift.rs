@@ -1,19 +1,20 @@
-//! Restarts that the reconciler requests itself for changed configs: of nodes that run on another config than
-//! their sources have.
+//! Restarts that the reconciler requests itself for changed configs: of nodes that run on another config
+//! than their sources have. A pod that has never started gets its new template at once: there is no engine
+//! to stop.
 
-use super::given_up_changes::{before, follow, remember_all, remember_try};
-use super::open::open;
-use super::own_ids::{next_try, short_id, try_of};
 use crate::changes::Changes;
-use crate::context::Context;
+use crate::flow::member::update::frozen_update::{due_images, due_resources, why_not_allowed};
+use crate::flow::member::update::relabel;
 use crate::flow::observed::{is_to_be_stopped, not_outside_windows};
+use crate::flow::requests::configs::{before, follow, remember_all, remember_try};
+use crate::flow::requests::{next_try, open, short_id, try_of};
 use crate::index::Index;
 use crate::ledger::{LedgerChange, OwnKind};
 use crate::needs_coordinated::needs_coordinated;
 use crate::snapshot::namespace_and_name;
 use crate::{
-    Blocker, Code, Ledger, MAX_MEMBERS, OnConfigChange, Operator, Pod, Request, Restart, Sources,
-    Strategy, Target,
+    Action, Blocker, Code, Context, Ledger, LivePod, MAX_MEMBERS, NotStarted, OnConfigChange,
+    Operator, Pod, PodUpdate, Reason, Request, Restart, Sources, Strategy, Target, UpdateStep,
 };
 use stayput_api::State;
 
@@ -217,4 +218,48 @@ fn change_id(context: &Context<'_>) -> String {
         .collect();
     wanted.sort_unstable();
     short_id(OwnKind::Configs, wanted)
+}
+
+/// Deletes the pod, or patches it if the step to its template is smaller than a replacement.
+pub(crate) fn bring_to_template(
+    context: &Context<'_>,
+    pod: &Pod,
+    not_started: &NotStarted,
+    update: &PodUpdate,
+) -> Changes {
+    let mut changes = Changes::default();
+    if let Some(why) = why_not_allowed(context.policy, pod, update) {
+        changes.wait(&pod.uid, Code::PodNotStarted, why);
+        return changes;
+    }
+    let (false, false, Some(live)) = (context.snapshot.cluster.paused, pod.terminating, &pod.live)
+    else {
+        return changes;
+    };
+    let Some((action, how)) = next_action(pod, live, update) else {
+        changes.actions.extend(relabel(pod, live, update));
+        return changes;
+    };
+    changes.wait(&pod.uid, Code::PodNotStarted, format!("{how} for its new template"));
+    let (name, fields) = (&pod.name, update.fields());
+    let message =
+        format!("{name} has never started ({not_started}); {how} for its new template: {fields}");
+    changes.event(Some(&pod.uid), Reason::PodRepaired, message);
+    changes.actions.push(action);
+    changes
+}
+
+/// The next change of the pod, and its words for people; `None` once only labels are missing.
+fn next_action(pod: &Pod, live: &LivePod, update: &PodUpdate) -> Option<(Action, &'static str)> {
+    let uid = pod.uid.clone();
+    if update.step == UpdateStep::Replace {
+        return Some((Action::DeletePod { uid }, "its pod is deleted"));
+    }
+    let images = due_images(update, live);
+    if !images.is_empty() {
+        return Some((Action::PatchImages { uid, images }, "its images are changed"));
+    }
+    let resources = due_resources(update, live);
+    (update.step == UpdateStep::Resize && !resources.is_empty())
+        .then_some((Action::Resize { uid, resources }, "its size is changed"))
 }

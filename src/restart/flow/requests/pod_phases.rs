@@ -1,18 +1,21 @@
-//! Phases that a person wrote on pods, and phases that a person removed.
+//! Phases that a person wrote on pods, and phases that a person removed. A phase that a GitOps tool writes
+//! again whenever it is removed is carried out once and then left alone. Phases that are older than the
+//! status, as after a restore from a backup, request nothing.
 
-use super::open::{open, remember};
-use super::{ignore_input, is_own, kept_phase};
+use std::collections::BTreeSet;
+
 use crate::changes::Changes;
-use crate::context::Context;
-use crate::flow::coordinated::unreachable_manager;
+use crate::flow::coordinated::stop_all::left_out;
 use crate::flow::member::changes_of;
+use crate::flow::requests::{ignore_input, is_own, open, remember};
 use crate::flow::target::scheduled;
-use crate::ledger::RestartChange;
+use crate::ledger::{LedgerChange, RestartChange};
 use crate::lookup::lookup;
 use crate::marks::Marks;
+use crate::rules::list_names;
 use crate::{
-    Code, Ending, Ledger, MAX_MEMBERS, Member, MemberStep, Outcome, Phase, Pod, Reason, Request,
-    Restart, Strategy, Target, annotation,
+    Cluster, Code, Context, Ending, Ledger, MAX_MEMBERS, Member, MemberStep, NodeResult, Outcome,
+    Phase, Pod, Reason, Request, Restart, Strategy, Target, annotation,
 };
 
 /// Handles every phase on a pod that differs from the one that we last showed there.
@@ -64,7 +67,7 @@ fn phase_removed(
     pod: &Pod,
     (index, member): (usize, &Member),
 ) -> Changes {
-    if let Some(turn) = unreachable_manager::left_out(context, restart, member) {
+    if let Some(turn) = left_out(context, restart, member) {
         return changes_of(context, ledger, index, member, turn);
     }
     let mut changes = Changes::default();
@@ -132,7 +135,7 @@ fn phase_written(
         changes.annotate(pod, [(annotation::PHASE, None), (annotation::SHOWN, None)]);
         return Written::Settled(changes);
     };
-    if let Some(ignored) = kept_phase::of_pod(&context.snapshot.ledger, pod) {
+    if let Some(ignored) = kept_phase_of_pod(&context.snapshot.ledger, pod) {
         return Written::Settled(ignored);
     }
     if marks.is_to_be_stopped {
@@ -180,5 +183,117 @@ fn open_for(context: &Context<'_>, ledger: &Ledger, asked: &[(Strategy, &Pod)]) 
     changes.change(remember(context, &id));
     let target = Target { nodes, ..Target::default() };
     changes.merge(open(context, Request { id, strategy, target, ..Request::default() }));
+    changes
+}
+
+/// Value of `by` in a request that was a phase on the SearchCluster.
+pub(crate) const BY_PHASE: &str = "restart-phase";
+
+/// End of a message: the way to request further restarts.
+const INSTEAD: &str = "for each further restart, commit stayput.dev/restart-request with a new id";
+
+/// True if a restart of the same phase is under way or in the queue: the phase on the SearchCluster was
+/// written again.
+pub(crate) fn phase_comes_back(ledger: &Ledger, strategy: Strategy) -> bool {
+    let under_way = ledger.restart.iter().map(|restart| &restart.request);
+    under_way
+        .chain(&ledger.queued)
+        .any(|request| request.strategy == strategy && request.by.as_deref() == Some(BY_PHASE))
+}
+
+/// Records that this phase is not carried out again, and reports it.
+pub(crate) fn keep_phase(context: &Context<'_>, phase: &str) -> Changes {
+    let mut changes = Changes::of_ledger(LedgerChange::SetKeptPhase(Some(phase.to_owned())));
+    let message = why_kept(&context.snapshot.cluster, phase);
+    changes.event(None, Reason::InputIgnored, message);
+    changes
+}
+
+/// Records a phase on the SearchCluster that is older than its status: such a phase is not carried out.
+pub(crate) fn adopt_older_phase(phase: &str) -> Changes {
+    let mut changes = Changes::of_ledger(LedgerChange::SetKeptPhase(Some(phase.to_owned())));
+    let message =
+        format!("The restart-phase {phase} is older than this SearchCluster's status: ignored");
+    changes.event(None, Reason::RequestAdopted, message);
+    changes
+}
+
+/// Forgets a kept phase that nobody writes any more: the next phase is a new request.
+pub(crate) fn forget_kept_phase(ledger: &Ledger) -> Changes {
+    match ledger.kept_phase {
+        Some(_) => Changes::of_ledger(LedgerChange::SetKeptPhase(None)),
+        None => Changes::default(),
+    }
+}
+
+/// Message that the phase on the SearchCluster is not carried out again, with the reason.
+pub(crate) fn why_kept(cluster: &Cluster, phase: &str) -> String {
+    let who = match &cluster.phase_applied_by {
+        Some(tool) => format!("{tool} applies it as part of a configuration"),
+        None => "it is older than the status, or was written again while its restart was under way"
+            .to_owned(),
+    };
+    format!(
+        "the restart-phase {phase} on the SearchCluster is carried out once, not again: {who}; remove \
+         it there; {INSTEAD}"
+    )
+}
+
+/// Reports a phase on a pod that requests nothing: it is part of a configuration, and the pod was restarted
+/// before. `None`: the phase requests a restart.
+fn kept_phase_of_pod(ledger: &Ledger, pod: &Pod) -> Option<Changes> {
+    let tool = pod.phase_applied_by.as_ref()?;
+    // The result of the last node is in the ledger before it is on its pod.
+    let is_to_show = |result: &NodeResult| result.pod_uid == pod.uid;
+    let is_to_show = ledger.last_result.as_ref().is_some_and(is_to_show);
+    if !is_to_show && !pod.annotations.contains_key(annotation::LAST_RESTART) {
+        return None;
+    }
+    let message = format!(
+        "the restart-phase on {} requests nothing: {tool} applies it as part of a configuration, \
+         and it was restarted already; remove it there; {INSTEAD} on the SearchCluster",
+        pod.node
+    );
+    let mut changes = Changes::default();
+    changes.wait(&pod.uid, Code::Idle, message.clone());
+    changes.event(Some(&pod.uid), Reason::InputIgnored, message);
+    Some(changes)
+}
+
+/// Remembers the pods with a phase that is older than the status, until it is removed, and removes it.
+pub(crate) fn adopt_phases(context: &Context<'_>, ledger: &Ledger) -> Changes {
+    let mut changes = Changes::default();
+    let marked = context.index.marked_pods();
+    let marked = marked.filter(|(_, marks)| marks.phase.is_some());
+    if context.snapshot.cluster.has_status {
+        if ledger.old_phases.is_empty() {
+            return changes;
+        }
+        let old: Vec<&Pod> =
+            marked.map(|(pod, _)| pod).filter(|pod| ledger.old_phases.contains(&pod.uid)).collect();
+        let uids: BTreeSet<String> = old.iter().map(|pod| pod.uid.clone()).collect();
+        if uids != ledger.old_phases {
+            changes.change(LedgerChange::SetOldPhases(uids));
+        }
+        for pod in old {
+            changes.annotate(pod, [(annotation::PHASE, None), (annotation::SHOWN, None)]);
+        }
+        return changes;
+    }
+    let old: Vec<&Pod> = marked
+        .filter(|(_, marks)| marks.phase != marks.shown_phase())
+        .map(|(pod, _)| pod)
+        .collect();
+    if old.is_empty() {
+        return changes;
+    }
+    let nodes: Vec<&str> = old.iter().map(|pod| pod.node.as_str()).collect();
+    let message = format!(
+        "The restart-phase on {} is older than this SearchCluster's status: removed, not carried out",
+        list_names(&nodes)
+    );
+    changes.event(None, Reason::RequestAdopted, message);
+    let uids = old.iter().map(|pod| pod.uid.clone()).collect();
+    changes.change(LedgerChange::SetOldPhases(uids));
     changes
 }

@@ -1,20 +1,19 @@
 //! Restarts that the reconciler requests itself for changed pod templates.
 
-use super::given_up_changes::{before, content, follow, remember_try};
-use super::never_started::bring_to_template;
-use super::open::open;
-use super::own_ids::{next_try, short_id};
 use crate::changes::Changes;
-use crate::context::Context;
-use crate::flow::debts::is_waited_for;
-use crate::flow::member::update::{
-    BY_UPDATE, labels::relabel, planned_update, why_left_out, why_not_allowed,
+use crate::flow::debts::starts::is_waited_for;
+use crate::flow::member::update::frozen_update::{
+    BY_UPDATE, planned_update, why_left_out, why_not_allowed,
 };
+use crate::flow::member::update::relabel;
 use crate::flow::observed::not_outside_windows;
+use crate::flow::requests::configs::{before, content, follow, remember_try};
+use crate::flow::requests::drift::bring_to_template;
+use crate::flow::requests::{next_try, open, short_id};
 use crate::ledger::OwnKind;
 use crate::needs_coordinated::template_needs_coordinated;
 use crate::{
-    Blocker, Code, Ledger, MAX_MEMBERS, Pod, PodUpdate, Reason, Request, Strategy, Target,
+    Blocker, Code, Context, Ledger, MAX_MEMBERS, Pod, PodUpdate, Reason, Request, Strategy, Target,
     UpdateStep,
 };
 

@@ -1,13 +1,16 @@
-//! The kubelet recreates the manager's container, and sidecars. Meanwhile the manager may be unreachable, and
-//! only the pod shows the progress.
+//! The kubelet recreates the manager's container, and sidecars. Meanwhile the manager may be unreachable,
+//! and only the pod shows the progress. Each sidecar must be ready before the node is done.
 
-use super::frozen_update::due_images;
-use super::wait_limit::while_it_may_pass;
-use super::{phases, sidecar_images, step_of};
-use crate::context::Context;
+use std::collections::BTreeMap;
+
+use crate::flow::member::update::frozen_update::due_images;
+use crate::flow::member::update::{phases, step_of, while_it_may_pass};
 use crate::flow::observed::is_over_time;
 use crate::flow::turn::{Turn, wait};
-use crate::{Blocker, Code, ContainerWaiting, LivePod, Member, MemberUpdate, Pod, UpdateStep};
+use crate::{
+    Blocker, Change, Code, ContainerWaiting, Context, LivePod, Member, MemberUpdate,
+    OtherContainer, Pod, UpdateStep,
+};
 
 /// Reasons of the kubelet for a container that will never run.
 const NEVER_RUNS: [&str; 2] = ["InvalidImageName", "ErrImageNeverPull"];
@@ -36,7 +39,7 @@ enum Hindrance {
 }
 
 /// Passes once each container that the update recreates is another one than before.
-pub(super) fn until_made_anew(
+pub(crate) fn until_made_anew(
     context: &Context<'_>,
     member: &Member,
     fixed: &MemberUpdate,
@@ -48,7 +51,7 @@ pub(super) fn until_made_anew(
     }
     until_hopeless(context, member, fixed, live)?;
     let message = if is_managers_anew(fixed, live) {
-        sidecar_images::describe(fixed, pod, live)
+        describe_sidecar(fixed, pod, live)
     } else {
         describe(pod, live)
     };
@@ -56,8 +59,8 @@ pub(super) fn until_made_anew(
 }
 
 /// True if each container that the update recreates is another one than before.
-pub(super) fn is_made_anew(fixed: &MemberUpdate, live: &LivePod) -> bool {
-    is_managers_anew(fixed, live) && sidecar_images::awaited(fixed, live).next().is_none()
+pub(crate) fn is_made_anew(fixed: &MemberUpdate, live: &LivePod) -> bool {
+    is_managers_anew(fixed, live) && awaited_sidecars(fixed, live).next().is_none()
 }
 
 fn is_managers_anew(fixed: &MemberUpdate, live: &LivePod) -> bool {
@@ -128,7 +131,7 @@ fn hindrance(fixed: &MemberUpdate, live: &LivePod) -> Option<Hindrance> {
         hindered("its new container", waiting, ends_again)
     });
     managers.or_else(|| {
-        sidecar_images::awaited(fixed, live).find_map(|(name, other)| {
+        awaited_sidecars(fixed, live).find_map(|(name, other)| {
             let waiting = other?.waiting.as_ref()?;
             hindered(&format!("its new container {name}"), waiting, false)
         })
@@ -154,16 +157,78 @@ fn is_managers_image_new(fixed: &MemberUpdate, live: &LivePod) -> bool {
 }
 
 /// Message that the manager's container is being recreated, with the reason why it waits.
-pub(super) fn describe(pod: &Pod, live: &LivePod) -> String {
+pub(crate) fn describe(pod: &Pod, live: &LivePod) -> String {
     let why = why_it_waits(live.waiting.as_ref());
     format!("the kubelet recreates the container of {}{why}", pod.name)
 }
 
 /// End of a sentence: the kubelet's reason why a container waits; empty if it gives none.
-pub(super) fn why_it_waits(waiting: Option<&ContainerWaiting>) -> String {
+fn why_it_waits(waiting: Option<&ContainerWaiting>) -> String {
     match waiting {
         Some(ContainerWaiting { reason, message }) if message.is_empty() => format!(": {reason}"),
         Some(ContainerWaiting { reason, message }) => format!(": {reason}: {message}"),
         None => String::new(),
     }
+}
+
+/// Ids of the last containers whose images change, by name of the sidecar; empty for one that had none.
+pub(crate) fn last_ids(
+    images: &BTreeMap<String, Change>,
+    live: &LivePod,
+) -> BTreeMap<String, String> {
+    let changed = images.iter().filter(|(_, change)| change.seen != change.wanted);
+    let last = changed.filter_map(|(name, _)| {
+        let other = live.others.get(name)?;
+        Some((name.clone(), other.last_id().unwrap_or_default().to_owned()))
+    });
+    last.collect()
+}
+
+/// Sidecars that have the new image and are not recreated yet; also those of an image that the pod had before
+/// this update, as one that ended in the middle has left it, if the container does not run.
+fn awaited_sidecars<'a>(
+    fixed: &'a MemberUpdate,
+    live: &'a LivePod,
+) -> impl Iterator<Item = (&'a str, Option<&'a OtherContainer>)> {
+    let due = due_images(&fixed.update, live);
+    let changed = fixed.others.iter().filter_map(move |(name, before)| {
+        let other = live.others.get(name);
+        let last = other.and_then(OtherContainer::last_id);
+        let is_anew = last.is_some_and(|last| last != before);
+        (!is_anew && !due.contains_key(name)).then_some((name.as_str(), other))
+    });
+    let found = had_before(fixed, live).filter(|(_, other)| other.waiting.is_some());
+    changed.chain(found.map(|(name, other)| (name, Some(other))))
+}
+
+/// Sidecars whose image in the update is the one that the pod had before.
+fn had_before<'a>(
+    fixed: &'a MemberUpdate,
+    live: &'a LivePod,
+) -> impl Iterator<Item = (&'a str, &'a OtherContainer)> {
+    fixed.update.patch.images.iter().filter_map(|(name, change)| {
+        let other = live.others.get(name)?;
+        let had = change.seen == change.wanted && !fixed.others.contains_key(name);
+        had.then_some((name.as_str(), other))
+    })
+}
+
+/// Message about the first sidecar that is not recreated yet, with the reason why it waits.
+fn describe_sidecar(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> String {
+    let Some((name, other)) = awaited_sidecars(fixed, live).next() else { return String::new() };
+    let why = why_it_waits(other.and_then(|other| other.waiting.as_ref()));
+    format!("the kubelet recreates the container {name} of {}{why}", pod.name)
+}
+
+/// Reason why a sidecar whose image was changed is not ready, if one is not. An update that ended in the
+/// middle may have changed the image before this one.
+pub(crate) fn why_others_are_not_ready(member: &Member, pod: &Pod) -> Option<String> {
+    let (fixed, live) = member.update.as_ref().zip(pod.live.as_ref())?;
+    let had_before = had_before(fixed, live).map(|(name, _)| name);
+    fixed.others.keys().map(String::as_str).chain(had_before).find_map(|name| {
+        let other = live.others.get(name);
+        let why = why_it_waits(other.and_then(|other| other.waiting.as_ref()));
+        let is_ready = other.is_some_and(|other| other.ready);
+        (!is_ready).then(|| format!("its container {name} has another image and is not ready{why}"))
+    })
 }

@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::heap::heap_before;
-use super::sidecar_images::last_ids;
 use crate::blocker::{Check, refuse};
-use crate::context::Context;
+use crate::flow::member::update::container::last_ids;
+use crate::flow::member::update::heap_before;
 use crate::flow::observed::{is_stopped_by_another, is_to_be_stopped};
 use crate::flow::turn::{GiveBack, Turn};
 use crate::{
-    Blocker, Change, Code, Ledger, LivePod, Member, MemberUpdate, Pod, PodUpdate, Policy, Restart,
-    Stays, Strategy, UpdateStep,
+    Blocker, Change, Code, Context, Ledger, LivePod, Member, MemberUpdate, Pod, PodUpdate, Policy,
+    Restart, Stays, Strategy, UpdateStep,
 };
 
 /// Value of `by` in a request that updates pods.
@@ -205,17 +204,17 @@ pub(crate) fn exits(member: &Member, pod: &Pod) -> bool {
 
 /// True if the image of the manager's container is still to be changed: the kubelet makes another container
 /// then.
-pub(super) fn is_image_of_manager_due(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> bool {
+pub(crate) fn is_image_of_manager_due(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> bool {
     due_images(&fixed.update, live).keys().any(|container| is_managers(pod, container))
 }
 
 /// True if this is the manager's container, or if nobody knows which one is.
-pub(super) fn is_managers(pod: &Pod, container: &str) -> bool {
+pub(crate) fn is_managers(pod: &Pod, container: &str) -> bool {
     pod.container.as_deref().is_none_or(|managers| managers == container)
 }
 
 /// The changes that a living pod does not have yet, each from its present value.
-pub(super) fn due(
+pub(crate) fn due(
     changes: &BTreeMap<String, Change>,
     live: &BTreeMap<String, String>,
     is_same: fn(&str, &str) -> bool,
@@ -251,7 +250,7 @@ fn see(
 }
 
 /// True if the resources `seen`, as JSON, contain all that is wanted: a living pod has defaults besides.
-pub(super) fn covers(seen: &str, wanted: &str) -> bool {
+pub(crate) fn covers(seen: &str, wanted: &str) -> bool {
     let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
     seen == wanted || read(seen).zip(read(wanted)).is_some_and(|(seen, wanted)| has(&seen, &wanted))
 }

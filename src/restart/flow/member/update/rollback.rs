@@ -4,11 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::container::describe;
-use super::frozen_update::{covers, is_managers};
+use crate::flow::member::update::container::{describe, is_made_anew};
+use crate::flow::member::update::frozen_update::{covers, due_images, due_resources, is_managers};
+use crate::flow::member::update::relabel;
 use crate::flow::turn::{Turn, wait};
 use crate::{
-    Action, Change, Code, LivePod, Manager, Member, MemberUpdate, Pod, PodPatch, Unreturnable,
+    Action, Change, Code, Ledger, LivePod, Manager, Member, MemberStep, MemberUpdate, Pod,
+    PodPatch, Unreturnable,
 };
 use stayput_api::{Desired, State};
 
@@ -71,7 +73,7 @@ pub(crate) fn needs_a_stop_of(member: &Member, pod: Option<&Pod>) -> bool {
 }
 
 /// The next patch of a pod's rollback.
-pub(super) fn next_of(fixed: &MemberUpdate, pod: &Pod) -> Option<PodPatch> {
+fn next_of(fixed: &MemberUpdate, pod: &Pod) -> Option<PodPatch> {
     let Left { beside, stopped } = left(fixed, pod);
     let mut next = PodPatch::default();
     let action = beside.or(stopped)?;
@@ -85,7 +87,7 @@ pub(super) fn next_of(fixed: &MemberUpdate, pod: &Pod) -> Option<PodPatch> {
 
 /// The apiserver's refusal of the next patch of a pod's rollback. A refusal of an earlier patch does not
 /// count.
-pub(super) fn refusal_of_next<'a>(fixed: &MemberUpdate, pod: &'a Pod) -> Option<&'a Unreturnable> {
+fn refusal_of_next<'a>(fixed: &MemberUpdate, pod: &'a Pod) -> Option<&'a Unreturnable> {
     let refusal = pod.unreturnable.as_deref()?;
     (next_of(fixed, pod)? == refusal.patch).then_some(refusal)
 }
@@ -228,4 +230,50 @@ pub(crate) fn until_member_set_back(
         }
         SetBack::Wait(message) => wait(Code::Aborting, message),
     })
+}
+
+/// The next patch of a pod's rollback, if its turn or a debt asks for one: the apiserver is asked by a dry
+/// run before.
+pub(crate) fn set_back_next(ledger: &Ledger, pod: &Pod) -> Option<PodPatch> {
+    let is_brought_back = |member: &&Member| member.step == MemberStep::Aborting;
+    let members = ledger.members().filter(is_brought_back);
+    let members = members.map(|member| (&member.pod_uid, &member.update));
+    let owed = ledger.debts.start.iter().map(|debt| (&debt.pod_uid, &debt.update));
+    let (_, fixed) = members.chain(owed).find(|(uid, _)| **uid == pod.uid)?;
+    next_of(fixed.as_ref()?, pod)
+}
+
+/// The update of a pod, with the changes that the apiserver refuses to roll back, and the end of a message
+/// about that.
+pub(crate) fn refused_part(fixed: &MemberUpdate, pod: &Pod) -> Option<(MemberUpdate, String)> {
+    let refusal = refusal_of_next(fixed, pod)?;
+    let PodPatch { images, resources, .. } = refusal.patch.clone();
+    let is_the_managers = images.keys().any(|container| is_managers(pod, container));
+    if is_the_managers && pod.live.as_ref()?.container_id.is_none() {
+        // Nothing could be started in the pod as it is.
+        return None;
+    }
+    let what = if images.is_empty() { "size" } else { "image" };
+    let told = format!(
+        "; its pod keeps the new {what}, since the apiserver refuses the rollback: {}",
+        refusal.why
+    );
+    let mut update = fixed.clone();
+    if is_the_managers {
+        // No other container is made then.
+        update.given_up_id = None;
+    }
+    update.stays.images.extend(images.into_keys());
+    update.stays.resources.extend(resources.into_keys());
+    Some((update, told))
+}
+
+/// The patch that labels a pod with the template that it was changed to, if it keeps all changes of that
+/// template. With the old label, a reverted template would have no effect.
+pub(crate) fn label_kept_template(fixed: &MemberUpdate, pod: &Pod) -> Option<Action> {
+    let live = pod.live.as_ref()?;
+    let is_whole = due_images(&fixed.update, live).is_empty()
+        && due_resources(&fixed.update, live).is_empty()
+        && is_made_anew(fixed, live);
+    (is_whole && !fixed.stays.is_empty()).then(|| relabel(pod, live, &fixed.update))?
 }

@@ -1,13 +1,19 @@
-//! Shows the ledger on the pods: the phase of the restart, and how the last restart ended.
+//! Shows the ledger on the pods: the phase of the restart, and how the last restart ended. The apiserver
+//! may refuse a patch for good, by an admission webhook for example: a restart or a deleted SearchCluster
+//! ends all the same, after a wait.
+
+use std::time::Duration;
 
 use crate::changes::Changes;
-use crate::context::Context;
-use crate::flow::member_phase::phase_of;
+use crate::flow::begin::last_turn;
 use crate::lookup::lookup;
 use crate::marks::Marks;
+use crate::rules::NameList;
 use crate::{
-    HistoryEntry, LastRestart, Ledger, Member, Outcome, Phase, Pod, Restart, Time, annotation,
+    Context, HistoryEntry, LastRestart, Ledger, Manager, Member, MemberStep, Outcome, Phase, Pod,
+    Restart, Strategy, Time, annotation, last_end,
 };
+use stayput_api::State;
 
 /// Sets the annotations of every pod as the ledger requires, once the ledger is written.
 pub(crate) fn show_phases(context: &Context<'_>, ledger: &Ledger) -> Changes {
@@ -113,7 +119,7 @@ fn last_result(ledger: &Ledger, pod: &Pod, marks: &Marks<'_>) -> Option<LastRest
 }
 
 /// Result of a member's restart, for its pod, if the member had its turn or is done without one.
-pub(super) fn result_of(id: &str, member: &Member, now: Time) -> Option<LastRestart> {
+pub(crate) fn result_of(id: &str, member: &Member, now: Time) -> Option<LastRestart> {
     if !member.has_result() {
         return None;
     }
@@ -125,4 +131,89 @@ pub(super) fn result_of(id: &str, member: &Member, now: Time) -> Option<LastRest
         started: member.since,
         seconds: now.since(member.since) / 1000,
     })
+}
+
+/// Decision on a restart, or on the end stale_phases a SearchCluster, whose pods still show a phase.
+pub(crate) enum StalePhases {
+    /// Wait for the patches.
+    Waits,
+    /// Wait for the patches, which this plan is the first to find late.
+    Late,
+    /// End without the patches, with this message.
+    GivenUp(String),
+}
+
+/// Decides if the restart waits for the patches stale_phases these members' pods.
+pub(crate) fn stale_phases(
+    context: &Context<'_>,
+    restart: &Restart,
+    members: &[&Member],
+) -> StalePhases {
+    let last_turn = last_turn(restart);
+    let since = restart.stuck_since.filter(|at| *at >= last_turn);
+    let nodes = members.iter().map(|member| member.node.as_str());
+    wait_for_patches(context, last_turn, since, nodes)
+}
+
+/// Decides if the end stale_phases a SearchCluster that is being deleted waits for the patches stale_phases these nodes' pods.
+pub(crate) fn stale_phases_at_deletion<'a>(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    nodes: impl Iterator<Item = &'a str>,
+) -> StalePhases {
+    let last_end = last_end(ledger).unwrap_or_default();
+    wait_for_patches(context, last_end, ledger.still_shown_since, nodes)
+}
+
+/// Waits for the patches as long as a phase may take, from the plan that first found them late: until then
+/// nobody may have tried them. They are late a phase after `from`.
+fn wait_for_patches<'a>(
+    context: &Context<'_>,
+    from: Time,
+    since: Option<Time>,
+    nodes: impl Iterator<Item = &'a str>,
+) -> StalePhases {
+    let (now, phase) = (context.snapshot.now, context.policy.phase_timeout);
+    match since {
+        Some(since) if now.since(since) >= phase => {
+            let mut names = NameList::default();
+            nodes.for_each(|node| names.add(node));
+            let phase = humantime::format_duration(Duration::from_millis(phase));
+            StalePhases::GivenUp(format!(
+                "the pods of {names} still show an old phase: they could not be patched for {phase}"
+            ))
+        }
+        None if now.since(from) >= phase => StalePhases::Late,
+        Some(_) | None => StalePhases::Waits,
+    }
+}
+
+/// The phase that a member's pod shows; `None` once the member is finished. The phase follows from the ledger
+/// and from the manager's report on our requests. `shown` is the phase on the pod now: a phase never goes
+/// back to an earlier one.
+pub(crate) fn phase_of(
+    restart: &Restart,
+    member: &Member,
+    manager: Option<&Manager>,
+    shown: Option<Phase>,
+) -> Option<Phase> {
+    let strategy = restart.request.strategy;
+    let start = Phase::start(strategy);
+    match member.step {
+        MemberStep::Scheduled => Some(Phase::scheduled(strategy)),
+        MemberStep::Finished => None,
+        MemberStep::GivingBack => Some(Phase::stop(strategy)),
+        MemberStep::Aborting => Some(start),
+        MemberStep::Restarting if shown == Some(start) => Some(start),
+        MemberStep::Restarting if strategy == Strategy::Coordinated => {
+            Some(if restart.frozen.is_some() { start } else { Phase::StopCoordinated })
+        }
+        MemberStep::Restarting => {
+            let is_stopped = manager.is_some_and(|manager| {
+                manager.sequence >= member.start_sequence
+                    || (manager.sequence >= member.stop_sequence && manager.state == State::Stopped)
+            });
+            Some(if is_stopped { start } else { Phase::Stop })
+        }
+    }
 }
