@@ -15,6 +15,7 @@ use crate::flow::member::bring_back::{compensation_for, outcome_of, set_back};
 use crate::flow::member::replaced::before_its_turn;
 use crate::flow::member::{changes_of, finish_member};
 use crate::flow::observed::is_to_be_stopped;
+use crate::flow::turn::TurnView;
 use crate::ledger::RestartChange;
 use crate::rules::StopImpact;
 use crate::{
@@ -95,7 +96,8 @@ fn may_begin_each(
 fn replace_pods(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Option<Changes> {
     let turns = active(restart).filter_map(|(index, member)| {
         let turn = before_its_turn(context, member).err()?;
-        Some(changes_of(context, ledger, index, member, turn))
+        let view = &TurnView { context, ledger, restart, index, member };
+        Some(changes_of(view, turn))
     });
     turns.reduce(|mut all, changes| {
         all.merge(changes);
@@ -195,7 +197,8 @@ pub(crate) fn complete(context: &Context<'_>, ledger: &Ledger, restart: &Restart
         Ok(LimitLift::Done) => {}
     }
     for (index, member) in active(restart) {
-        changes.merge(finish_member(context, ledger, index, member, Ending::done()));
+        let view = &TurnView { context, ledger, restart, index, member };
+        changes.merge(finish_member(view, Ending::done()));
     }
     changes
 }

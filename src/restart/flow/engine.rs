@@ -7,22 +7,18 @@ pub(crate) mod voting;
 use crate::blocker::{Check, refuse};
 use crate::changes::Changes;
 use crate::flow::observed::is_over_time;
-use crate::flow::turn::Turn;
+use crate::flow::turn::{Turn, TurnView};
 use crate::ledger::LedgerChange;
 use crate::{
     Action, Allocation, AllocationBefore, AllocationDebt, Blocker, Code, Color, Context, Engine,
-    Ledger, Marker, Member, MemberStep, Reason, RecordDebt, Restart, Strategy, leftovers,
+    Ledger, Marker, Member, MemberStep, Reason, RecordDebt, Strategy, leftovers,
 };
 
 /// Prepares the engine for a stop of this member; passes once that is complete.
-pub(crate) fn prepare(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-) -> Result<(), Turn> {
-    record::announce(context, ledger, restart, member)?;
-    limit_allocation(context, ledger, member)?;
+pub(crate) fn prepare(view: &TurnView<'_, '_>) -> Result<(), Turn> {
+    let TurnView { context, ledger, member, .. } = *view;
+    record::announce(view)?;
+    limit_allocation(view)?;
     match (context.index.engine(), &member.node_id) {
         // Another client may have announced a restart at the same time as we did.
         (Ok(engine), Some(node_id)) => Ok(record::is_alone(context, engine, ledger, node_id)?),
@@ -41,14 +37,10 @@ pub(crate) fn is_to_be_flushed(context: &Context<'_>, node: &str) -> bool {
 
 /// Undoes our changes on the engine for this member, once the node is proven back or at the end of a
 /// compensation; passes when none is left.
-pub(crate) fn clean_up(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
-) -> Result<(), Turn> {
-    voting::vote_again(context, ledger, member)?;
-    record::withdraw(context, ledger, member)?;
-    lift_limit(context, ledger, member)
+pub(crate) fn clean_up(view: &TurnView<'_, '_>) -> Result<(), Turn> {
+    voting::vote_again(view)?;
+    record::withdraw(view)?;
+    lift_limit(view)
 }
 
 /// The value we set: primaries are still allocated, replicas are not.
@@ -155,11 +147,8 @@ fn not_of_another(context: &Context<'_>, marker: &Marker) -> Check {
 }
 
 /// Limits allocation if the ledger has a debt for it that this member holds.
-pub(crate) fn limit_allocation(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
-) -> Result<(), Turn> {
+pub(crate) fn limit_allocation(view: &TurnView<'_, '_>) -> Result<(), Turn> {
+    let TurnView { context, ledger, member, .. } = *view;
     let Some(debt) = &ledger.debts.allocation else { return Ok(()) };
     if !debt.holders.contains(&member.pod_uid) {
         return Ok(());
@@ -202,7 +191,8 @@ pub(crate) fn limit_allocation(
 }
 
 /// True if we have limited allocation, for this member too.
-pub(crate) fn is_limited_for(context: &Context<'_>, ledger: &Ledger, member: &Member) -> bool {
+pub(crate) fn is_limited_for(view: &TurnView<'_, '_>) -> bool {
+    let TurnView { context, ledger, member, .. } = *view;
     let debt = ledger.debts.allocation.as_ref();
     debt.is_some_and(|debt| debt.holders.contains(&member.pod_uid))
         && context.index.allocation().is_ok_and(|allocation| allocation.marker.is_some())
@@ -223,11 +213,8 @@ pub(crate) fn needs_limit(context: &Context<'_>, member: &Member) -> bool {
 }
 
 /// Restores allocation if no other member needs the limit.
-pub(crate) fn lift_limit(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
-) -> Result<(), Turn> {
+pub(crate) fn lift_limit(view: &TurnView<'_, '_>) -> Result<(), Turn> {
+    let TurnView { context, ledger, member, .. } = *view;
     let Some(debt) = &ledger.debts.allocation else { return Ok(()) };
     let mut others = ledger.under_way().filter(|other| other.pod_uid != member.pod_uid);
     if others.any(|other| needs_limit(context, other) && debt.holders.contains(&other.pod_uid)) {

@@ -23,7 +23,7 @@ use crate::flow::member::replaced::needs_no_turn;
 use crate::flow::member::update::kept_heap;
 use crate::flow::observed::{is_over_time, lists_old_process};
 use crate::flow::requests::drift;
-use crate::flow::turn::{GiveBack, Turn};
+use crate::flow::turn::{GiveBack, Turn, TurnView};
 use crate::ledger::RestartChange;
 use crate::{
     Blocker, Code, Color, Context, Disabled, Ending, Health, Ledger, Manager, Member, MemberStep,
@@ -38,27 +38,24 @@ pub(crate) fn advance_member(
     index: usize,
     member: &Member,
 ) -> Changes {
+    let view = &TurnView { context, ledger, restart, index, member };
     let turn = match member.step {
         MemberStep::Finished => return Changes::default(),
-        MemberStep::Scheduled => match before_its_turn(context, ledger, restart, member) {
+        MemberStep::Scheduled => match before_its_turn(view) {
             Some(turn) => turn,
             None => return Changes::default(),
         },
-        MemberStep::Restarting => restart_member(context, ledger, restart, member),
-        MemberStep::GivingBack => give_back::give_back(context, ledger, member),
-        MemberStep::Aborting => bring_back::bring_back(context, ledger, member),
+        MemberStep::Restarting => restart_member(view),
+        MemberStep::GivingBack => give_back::give_back(view),
+        MemberStep::Aborting => bring_back::bring_back(view),
     };
-    changes_of(context, ledger, index, member, turn)
+    changes_of(view, turn)
 }
 
 /// The turn of a member before its slot, if any: its pod is not listed or was replaced, it needs no restart
 /// any more, or it is left out.
-fn before_its_turn(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-) -> Option<Turn> {
+fn before_its_turn(view: &TurnView<'_, '_>) -> Option<Turn> {
+    let TurnView { context, ledger, restart, member, .. } = *view;
     let pod = match replaced::before_its_turn(context, member) {
         Ok(pod) => pod,
         Err(turn) => return Some(turn),
@@ -75,13 +72,8 @@ fn before_its_turn(
 }
 
 /// The changes that follow from a member's turn.
-pub(crate) fn changes_of(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    index: usize,
-    member: &Member,
-    turn: Turn,
-) -> Changes {
+pub(crate) fn changes_of(view: &TurnView<'_, '_>, turn: Turn) -> Changes {
+    let TurnView { context, index, member, .. } = *view;
     // The reason is shown on the pod that is there now: a pod that was replaced is not listed any more.
     let pod = context.index.successor(member).map_or(&member.pod_uid, |pod| &pod.uid);
     match turn {
@@ -101,28 +93,24 @@ pub(crate) fn changes_of(
             *changes
         }
         Turn::GiveBack(why) => give_back::begin(context, index, member, &why),
-        Turn::Abort(reason) => abort(context, index, member, &reason),
+        Turn::Abort(reason) => abort(view, &reason),
         Turn::Finish(ending, mut changes) => {
-            changes.merge(finish_member(context, ledger, index, member, ending));
+            changes.merge(finish_member(view, ending));
             *changes
         }
     }
 }
 
 /// The next step of a member that may be stopped and started.
-fn restart_member(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-) -> Turn {
+fn restart_member(view: &TurnView<'_, '_>) -> Turn {
+    let TurnView { context, member, .. } = *view;
     let Some(pod) = context.index.pod(&member.pod_uid) else {
-        return replaced::in_its_turn(context, ledger, restart, member);
+        return replaced::in_its_turn(view);
     };
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,
         Err(blocker) => {
-            return without_manager(context, ledger, restart, member, pod, blocker);
+            return without_manager(view, pod, blocker);
         }
     };
     if is_overtaken(manager, member) {
@@ -136,48 +124,32 @@ fn restart_member(
         return Turn::change(above);
     }
     if manager.sequence < member.stop_sequence {
-        return stop::stop(context, ledger, restart, member, pod, manager);
+        return stop::stop(view, pod, manager);
     }
     let turn = if manager.sequence == member.start_sequence {
-        start::prove(context, ledger, restart, member, pod, manager)
+        start::prove(view, pod, manager)
     } else {
-        start::start(context, ledger, member, pod, manager)
+        start::start(view, pod, manager)
     };
-    record::tell_lost_record(context, ledger, member, turn)
+    record::tell_lost_record(view, turn)
 }
 
 /// The next step of a member whose manager is unreachable, for the reason `unknown`.
-pub(crate) fn without_manager(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-    pod: &Pod,
-    unknown: Blocker,
-) -> Turn {
+pub(crate) fn without_manager(view: &TurnView<'_, '_>, pod: &Pod, unknown: Blocker) -> Turn {
+    let TurnView { context, member, .. } = *view;
     if let Some(turn) = start::ended_since(member, pod, || unknown.message.clone()) {
         return turn;
     }
-    if let Some(why) = gives_back(context, ledger, restart, member, Some(pod)) {
+    if let Some(why) = gives_back(view, Some(pod)) {
         return Turn::GiveBack(why);
     }
-    until_limit_lifted(
-        context,
-        ledger,
-        member,
-        update::without_manager(context, member, pod, unknown),
-    )
+    until_limit_lifted(view, update::without_manager(context, member, pod, unknown))
 }
 
 /// Reason why a member that was not stopped, as far as is known, gives its slot back. If its stop has arrived
 /// all the same, its manager says so later, and the member is started as planned.
-pub(crate) fn gives_back(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-    pod: Option<&Pod>,
-) -> Option<GiveBack> {
+pub(crate) fn gives_back(view: &TurnView<'_, '_>, pod: Option<&Pod>) -> Option<GiveBack> {
+    let TurnView { context, ledger, restart, member, .. } = *view;
     if restart.ending.is_some() || !lists_old_process(context, member) {
         return None;
     }
@@ -185,7 +157,7 @@ pub(crate) fn gives_back(
         return Some(why);
     }
     let pod = pod.filter(|pod| !context.failed_sets().whole_set_failed(pod))?;
-    if !is_limited_for(context, ledger, member) {
+    if !is_limited_for(view) {
         return None;
     }
     let blocker = why_not(context, ledger, restart, pod, is_over_time(context, member, 1))?;
@@ -194,26 +166,16 @@ pub(crate) fn gives_back(
 
 /// The turn itself; or, if it waits and the member no longer needs limited allocation, a turn that restores
 /// allocation first.
-pub(crate) fn until_limit_lifted(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
-    turn: Turn,
-) -> Turn {
-    if !matches!(turn, Turn::Wait(_)) || needs_limit(context, member) {
+pub(crate) fn until_limit_lifted(view: &TurnView<'_, '_>, turn: Turn) -> Turn {
+    if !matches!(turn, Turn::Wait(_)) || needs_limit(view.context, view.member) {
         return turn;
     }
-    lift_limit(context, ledger, member).err().unwrap_or(turn)
+    lift_limit(view).err().unwrap_or(turn)
 }
 
 /// Finishes a member, and settles its debts.
-pub(crate) fn finish_member(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    index: usize,
-    member: &Member,
-    ending: Ending,
-) -> Changes {
+pub(crate) fn finish_member(view: &TurnView<'_, '_>, ending: Ending) -> Changes {
+    let TurnView { context, ledger, index, member, .. } = *view;
     let uid = &member.pod_uid;
     let mut changes = Changes::default();
     changes.ledger.extend(release_allocation(context, ledger, uid));

@@ -3,7 +3,18 @@
 use super::observed::not_held;
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::{Action, Blocker, Code, Ending, Member, Outcome, Request};
+use crate::{Action, Blocker, Code, Ending, Ledger, Member, Outcome, Request, Restart};
+
+/// A member of a restart, with what its turn is decided from. It is passed by reference.
+pub(crate) struct TurnView<'t, 'a> {
+    pub(crate) context: &'t Context<'a>,
+    pub(crate) ledger: &'t Ledger,
+    /// The restart as it was before the turns of all members.
+    pub(crate) restart: &'t Restart,
+    /// Place of the member in the restart.
+    pub(crate) index: usize,
+    pub(crate) member: &'t Member,
+}
 
 /// The result of one member's turn.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use crate::flow::member::start::{not_mounted, nudge_and_wait, send_start};
 use crate::flow::member::stop::resume_on;
 use crate::flow::member::{changes_of, replaced};
 use crate::flow::observed::{has_joined, is_over_time, not_paused};
-use crate::flow::turn::{Turn, wait};
+use crate::flow::turn::{Turn, TurnView, wait};
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
     Action, Blocker, Code, Context, Direction, Ending, Ledger, Manager, Member, Outcome, Pod,
@@ -40,7 +40,8 @@ pub(crate) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut all_back = true;
     for (index, member) in active(restart) {
         let may = member.master_eligible || masters_asked;
-        match start_member(context, ledger, restart, member, may, obstacle.as_ref()) {
+        let view = &TurnView { context, ledger, restart, index, member };
+        match start_member(view, may, obstacle.as_ref()) {
             Ok(()) => {}
             Err(Turn::Abort(_)) if is_decided => all_back = false,
             Err(Turn::Abort(reason)) if restart.direction == Direction::Open => {
@@ -53,7 +54,7 @@ pub(crate) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
             }
             Err(turn) => {
                 all_back = false;
-                changes.merge(changes_of(context, ledger, index, member, turn));
+                changes.merge(changes_of(view, turn));
             }
         }
     }
@@ -95,15 +96,13 @@ fn has_any_joined(context: &Context<'_>, restart: &Restart) -> bool {
 /// The next step of a member; passes once the member is proven back. `may`: the start may be sent now.
 /// `obstacle`: the reason why no queued request supersedes this restart.
 fn start_member(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
+    view: &TurnView<'_, '_>,
     may: bool,
     obstacle: Option<&Obstacle>,
 ) -> Result<(), Turn> {
+    let TurnView { context, restart, member, .. } = *view;
     let Some(pod) = context.index.pod(&member.pod_uid) else {
-        return Err(replaced::taken_over(context, ledger, member));
+        return Err(replaced::taken_over(view));
     };
     replaced::until_listed_again(member)?;
     let is_late = is_over_time(context, member, 1);
@@ -142,7 +141,7 @@ fn start_member(
             let expected = member.expected.as_deref();
             return Err(nudge_and_wait(context, pod, expected, not_mounted(pod)));
         }
-        stop_new_pod(context, restart, pod, member, manager)?;
+        stop_new_pod(view, pod, manager)?;
         return Err(send_start(member));
     }
     if was_refused(manager, member.start_sequence) {
@@ -156,17 +155,12 @@ fn start_member(
     if let Some(reason) = start_failure(manager, member) {
         return Err(Turn::Abort(reason));
     }
-    prove(context, restart, member, manager, is_late)
+    prove(view, manager, is_late)
 }
 
 /// Passes once a started member is proven back: it has joined and is ready.
-fn prove(
-    context: &Context<'_>,
-    restart: &Restart,
-    member: &Member,
-    manager: &Manager,
-    is_late: bool,
-) -> Result<(), Turn> {
+fn prove(view: &TurnView<'_, '_>, manager: &Manager, is_late: bool) -> Result<(), Turn> {
+    let TurnView { context, restart, member, .. } = *view;
     let joined = has_joined(context, member);
     if is_late && restart.direction == Direction::Open {
         let state = describe_state(manager);
@@ -203,13 +197,8 @@ fn prove(
 /// Stops the engine of a pod that replaced a member's pod after the others were stopped. Passes once that
 /// engine is stopped, too; or, while nothing may be stopped, if it runs on the config that it is to be
 /// started on.
-fn stop_new_pod(
-    context: &Context<'_>,
-    restart: &Restart,
-    pod: &Pod,
-    member: &Member,
-    manager: &Manager,
-) -> Result<(), Turn> {
+fn stop_new_pod(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result<(), Turn> {
+    let TurnView { context, restart, member, .. } = *view;
     if manager.sequence >= member.stop_sequence {
         // An engine that has ended by itself can be started without a stop.
         let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);

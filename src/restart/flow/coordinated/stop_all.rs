@@ -18,7 +18,7 @@ use crate::flow::member::start::{until_mounted, why_not_mounted};
 use crate::flow::member::stop::{describe, end_drain, resume_on};
 use crate::flow::member::{changes_of, give_back, replaced};
 use crate::flow::observed::{if_gone_for_good, is_over_time, not_paused};
-use crate::flow::turn::{GiveBack, Turn};
+use crate::flow::turn::{GiveBack, Turn, TurnView};
 use crate::ledger::RestartChange;
 use crate::lookup::NameSet;
 use crate::snapshot::namespace_and_name;
@@ -41,7 +41,8 @@ pub(crate) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut ready = true;
     let mut stopped = true;
     for (index, member) in active(restart) {
-        match stop_member(context, ledger, restart, member) {
+        let view = &TurnView { context, ledger, restart, index, member };
+        match stop_member(view) {
             Ok(Stop::Due) => stopped = false,
             Ok(Stop::Done) => {}
             Ok(Stop::Draining(action)) => {
@@ -58,7 +59,7 @@ pub(crate) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
             }
             Err(turn) => {
                 ready = false;
-                changes.merge(changes_of(context, ledger, index, member, turn));
+                changes.merge(changes_of(view, turn));
             }
         }
     }
@@ -107,14 +108,10 @@ enum Stop {
 }
 
 /// Progress of a member's stop; `Err` while the member cannot be stopped.
-fn stop_member(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-) -> Result<Stop, Turn> {
+fn stop_member(view: &TurnView<'_, '_>) -> Result<Stop, Turn> {
+    let TurnView { context, ledger, restart, member, .. } = *view;
     let Some(pod) = context.index.pod(&member.pod_uid) else {
-        return Err(replaced::taken_over(context, ledger, member));
+        return Err(replaced::taken_over(view));
     };
     replaced::until_listed_again(member)?;
     let late = |message: String| Turn::Abort(format!("not stopped in time: {message}"));
@@ -259,8 +256,9 @@ fn prepare_once(
     let held: NameSet<'_> = held.map(String::as_str).collect();
     // Allocation is held for several members, and the action is the same for each.
     let holder = active(restart).find(|(_, one)| held.contains(&*one.pod_uid));
-    if let Some((_, member)) = holder
-        && let Err(turn) = limit_allocation(context, ledger, member)
+    let holder = holder.map(|(index, member)| TurnView { context, ledger, restart, index, member });
+    if let Some(view) = &holder
+        && let Err(turn) = limit_allocation(view)
     {
         let (mut changes, blocker) = match turn {
             Turn::Act(changes, blocker) => (changes, blocker),
@@ -291,6 +289,7 @@ fn freeze(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes 
     let mut changes = Changes::default();
     let mut mounted = true;
     for (index, member) in active(restart) {
+        let view = &TurnView { context, ledger, restart, index, member };
         let pod = context.index.pod(&member.pod_uid);
         let (Some(pod), Ok(manager)) = (pod, context.index.manager(&member.pod_uid)) else {
             return changes;
@@ -300,7 +299,7 @@ fn freeze(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes 
                 let reason = "the new config was not mounted in every pod in time";
                 return revert_config(context, restart, reason, changes.waits);
             }
-            changes.merge(changes_of(context, ledger, index, member, turn));
+            changes.merge(changes_of(view, turn));
         }
         mounted &= manager.mounted == member.expected;
     }
@@ -354,7 +353,8 @@ fn how_left_out(context: &Context<'_>, pod: &Pod) -> String {
 
 /// Ends a member that a person leaves out: its start is a debt. Only for a member whose manager has not
 /// answered in time, in a restart that only goes forward.
-pub(crate) fn left_out(context: &Context<'_>, restart: &Restart, member: &Member) -> Option<Turn> {
+pub(crate) fn left_out(view: &TurnView<'_, '_>) -> Option<Turn> {
+    let TurnView { context, restart, member, .. } = *view;
     let is_silent = member.step == MemberStep::Restarting
         && member.silent_since.is_some()
         && context.index.manager(&member.pod_uid).is_err();

@@ -5,12 +5,10 @@ use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::member::update::phases;
 use crate::flow::observed::has_joined;
-use crate::flow::turn::{Turn, wait};
+use crate::flow::turn::{Turn, TurnView, wait};
 use crate::ledger::LedgerChange;
 use crate::leftovers::{is_of_another, record_reason};
-use crate::{
-    Action, Blocker, Code, Engine, Ledger, Member, Operator, Reason, Record, RecordDebt, Restart,
-};
+use crate::{Action, Blocker, Code, Engine, Ledger, Member, Operator, Reason, Record, RecordDebt};
 
 /// The debt for a member's shutdown record, if there is one.
 fn record_debt<'l>(ledger: &'l Ledger, member: &Member) -> Option<&'l RecordDebt> {
@@ -66,7 +64,8 @@ pub(crate) fn is_deleted_by_operator(context: &Context<'_>, member: &Member) -> 
 
 /// The message about a member that was stopped and is not back, and whose shutdown record another client has
 /// deleted; `None` if the record is there, is not ours to expect, or cannot be read.
-fn lost_record(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Option<String> {
+fn lost_record(view: &TurnView<'_, '_>) -> Option<String> {
+    let TurnView { context, ledger, member, .. } = *view;
     let debt = record_debt(ledger, member)?;
     let records = context.index.engine().ok()?.records.as_ref().ok()?.as_ref()?;
     let is_there = records.iter().any(|record| debt.is_about(record, context.index.cluster()));
@@ -81,13 +80,8 @@ fn lost_record(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Optio
 }
 
 /// Adds a warning to the turn of a stopped member whose shutdown record another client has deleted.
-pub(crate) fn tell_lost_record(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
-    turn: Turn,
-) -> Turn {
-    let Some(message) = lost_record(context, ledger, member) else { return turn };
+pub(crate) fn tell_lost_record(view: &TurnView<'_, '_>, turn: Turn) -> Turn {
+    let Some(message) = lost_record(view) else { return turn };
     let (mut changes, blocker) = match turn {
         Turn::Act(changes, blocker) => (changes, blocker),
         Turn::Wait(blocker) => (Box::default(), Some(blocker)),
@@ -97,17 +91,13 @@ pub(crate) fn tell_lost_record(
         message: format!("{}; {message}", waits.message),
         code: waits.code,
     });
-    changes.event(Some(&member.pod_uid), Reason::ForeignController, message);
+    changes.event(Some(&view.member.pod_uid), Reason::ForeignController, message);
     Turn::Act(changes, blocker)
 }
 
 /// Creates the record before the stop, and waits until the engine has prepared for the restart.
-pub(crate) fn announce(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-) -> Result<(), Turn> {
+pub(crate) fn announce(view: &TurnView<'_, '_>) -> Result<(), Turn> {
+    let TurnView { context, ledger, restart, member, .. } = *view;
     let Some(debt) = record_debt(ledger, member) else { return Ok(()) };
     let cluster = context.index.cluster();
     let record = records(context)?.iter().find(|record| record.node_id == debt.node_id);
@@ -135,11 +125,8 @@ pub(crate) fn announce(
 }
 
 /// Deletes the record once the node is proven back.
-pub(crate) fn withdraw(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
-) -> Result<(), Turn> {
+pub(crate) fn withdraw(view: &TurnView<'_, '_>) -> Result<(), Turn> {
+    let TurnView { context, ledger, member, .. } = *view;
     let Some(debt) = record_debt(ledger, member) else { return Ok(()) };
     if !records(context)?.iter().any(|record| debt.is_about(record, context.index.cluster())) {
         return Ok(());

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::is_deleted_with_its_pods;
-use crate::flow::turn::{Turn, wait};
+use crate::flow::turn::{Turn, TurnView, wait};
 use crate::ledger::LedgerChange;
 use crate::rules::StopImpact;
 use crate::{Action, Blocker, Code, ExclusionDebt, Ledger, Member, Reason, Restart, Voting};
@@ -49,11 +49,8 @@ pub(crate) fn owe_vote(restart: &str, member: &Member) -> LedgerChange {
 
 /// Hands the member's vote over before its stop; passes once neither voting configuration contains the node
 /// any more.
-pub(crate) fn hand_over(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
-) -> Result<(), Turn> {
+pub(crate) fn hand_over(view: &TurnView<'_, '_>) -> Result<(), Turn> {
+    let TurnView { context, ledger, member, .. } = *view;
     let Some(debt) = exclusion_debt(ledger, member) else { return Ok(()) };
     let Some(votes) = votes(context)? else { return Ok(()) };
     let id = context.index.node(&member.node).map(|node| &node.id).or(member.node_id.as_ref());
@@ -75,11 +72,8 @@ pub(crate) fn hand_over(
 /// Removes the member's voting exclusion once its node is proven back, or at the end of a compensation;
 /// passes when the node may vote again. If there are exclusions of other clients it passes as well, and the
 /// debt stays.
-pub(crate) fn vote_again(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
-) -> Result<(), Turn> {
+pub(crate) fn vote_again(view: &TurnView<'_, '_>) -> Result<(), Turn> {
+    let TurnView { context, ledger, member, .. } = *view;
     let Some(debt) = exclusion_debt(ledger, member) else { return Ok(()) };
     let Some(votes) = votes(context)? else { return Ok(()) };
     if !votes.excluded.contains(&debt.node)

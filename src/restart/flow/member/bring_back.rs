@@ -13,7 +13,7 @@ use crate::flow::member::until_limit_lifted;
 use crate::flow::member::update::rollback::{label_kept_template, refused_part};
 use crate::flow::member::update::{rollback, step_of};
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
-use crate::flow::turn::{Turn, wait};
+use crate::flow::turn::{Turn, TurnView, wait};
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
     Action, Code, Compensation, Context, Ending, Ledger, Manager, Member, MemberStep, Outcome, Pod,
@@ -22,14 +22,15 @@ use crate::{
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
 /// The next step of a member that is being brought back.
-pub(crate) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
+pub(crate) fn bring_back(view: &TurnView<'_, '_>) -> Turn {
+    let TurnView { context, member, .. } = *view;
     let (Some(back), Some(ending)) = (&member.compensation, &member.ending) else {
         return Turn::untouched("its entry in the ledger is incomplete");
     };
     let is_late = is_over_time(context, member, 1);
     let owe_start = |reason| owe_start(context, member, back, None, ending.outcome, reason);
     let pod = context.index.pod(&member.pod_uid);
-    if let Some(turn) = keep_refused(context, member, back, ending) {
+    if let Some(turn) = keep_refused(view, back, ending) {
         return turn;
     }
     let manager = match context.index.manager(&member.pod_uid) {
@@ -45,14 +46,14 @@ pub(crate) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         Err(blocker) => {
             // A container that runs no engine can still be changed.
             return match rollback::until_member_set_back(member, pod, None) {
-                Ok(()) => until_limit_lifted(context, ledger, member, Turn::Wait(blocker)),
+                Ok(()) => until_limit_lifted(view, Turn::Wait(blocker)),
                 Err(turn) => turn,
             };
         }
     };
     if manager.sequence > back.start_sequence && is_refused(manager) {
-        let next = better(context, ledger, member, manager);
-        return change_compensation(context, member, ending, next, manager.sequence);
+        let next = better(view, manager);
+        return change_compensation(view, ending, next, manager.sequence);
     }
     // A stop that another client sent before our start has a sequence below that of the compensation.
     let is_stopped_by_another = manager.desired == Desired::Stopped
@@ -70,10 +71,10 @@ pub(crate) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         return owe_start(format!("{}; then {}", ending.reason, describe_state(manager)));
     }
     if manager.sequence < back.start_sequence {
-        return send_back(context, ledger, member, manager, back, ending);
+        return send_back(view, manager, back, ending);
     }
     if refused {
-        return after_refusal(context, ledger, member, manager, back, ending);
+        return after_refusal(view, manager, back, ending);
     }
     if !manager.durable || manager.desired != Desired::Running {
         if is_late {
@@ -107,7 +108,7 @@ pub(crate) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
             }
             Err(blocker) => return Turn::Wait(blocker),
         }
-        if let Err(turn) = clean_up(context, ledger, member) {
+        if let Err(turn) = clean_up(view) {
             return turn;
         }
     }
@@ -115,12 +116,8 @@ pub(crate) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
 }
 
 /// Records the images or sizes that the pod keeps, if the apiserver refuses to roll them back.
-fn keep_refused(
-    context: &Context<'_>,
-    member: &Member,
-    back: &Compensation,
-    ending: &Ending,
-) -> Option<Turn> {
+fn keep_refused(view: &TurnView<'_, '_>, back: &Compensation, ending: &Ending) -> Option<Turn> {
+    let TurnView { context, member, .. } = *view;
     let pod = context.index.pod(&member.pod_uid)?;
     let (update, told) = refused_part(member.update.as_ref()?, pod)?;
     let mut again = Member { update: Some(Box::new(update)), ..member.clone() };
@@ -138,24 +135,23 @@ fn label_as_changed(member: &Member, pod: Option<&Pod>) -> Option<Turn> {
 
 /// Sends the stop of a compensation, if it has one, and then its start.
 fn send_back(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
+    view: &TurnView<'_, '_>,
     manager: &Manager,
     back: &Compensation,
     ending: &Ending,
 ) -> Turn {
+    let TurnView { context, member, .. } = *view;
     // An earlier stop has arrived meanwhile: the planned start was for a running engine, and would start this
     // stopped one on the config that is given up. Or an earlier start has arrived, and the pod must be rolled
     // back.
     let sent = back.stop_sequence.is_some_and(|stop| manager.sequence >= stop);
-    let better = better(context, ledger, member, manager);
-    let differs = better.config != back.config || needs_stop(context, member, &better, back);
+    let better = better(view, manager);
+    let differs = better.config != back.config || needs_stop(view, &better, back);
     // The pod keeps the change that the stop was for.
     let is_needless =
         back.stop_sequence.is_some() && better.stop_sequence.is_none() && member.is_not_set_back();
     if !sent && (differs || is_needless) && manager.sequence >= member.stop_sequence {
-        return change_compensation(context, member, ending, better, back.start_sequence);
+        return change_compensation(view, ending, better, back.start_sequence);
     }
     if let Some(stop) = back.stop_sequence
         && manager.sequence < stop
@@ -172,12 +168,8 @@ fn send_back(
 }
 
 /// The compensation that would be chosen now.
-fn better(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
-    manager: &Manager,
-) -> Compensation {
+fn better(view: &TurnView<'_, '_>, manager: &Manager) -> Compensation {
+    let TurnView { context, ledger, member, .. } = *view;
     let needs_a_stop = rollback::needs_a_stop_of(member, context.index.pod(&member.pod_uid));
     let rollback = rolls_back(context.policy.rollback, ledger);
     compensation_for(member, Some(manager), rollback, needs_a_stop)
@@ -185,12 +177,8 @@ fn better(
 
 /// True if the engine must be stopped because its pod is to be rolled back, which the compensation `back` did
 /// not know.
-fn needs_stop(
-    context: &Context<'_>,
-    member: &Member,
-    better: &Compensation,
-    back: &Compensation,
-) -> bool {
+fn needs_stop(view: &TurnView<'_, '_>, better: &Compensation, back: &Compensation) -> bool {
+    let TurnView { context, member, .. } = *view;
     better.stop_sequence.is_some()
         && back.stop_sequence.is_none()
         && rollback::needs_a_stop_of(member, context.index.pod(&member.pod_uid))
@@ -217,14 +205,13 @@ fn start_back(
 /// The turn after the start of a compensation was refused: the engine is in another state than expected, or
 /// has no last good config. Then only the mounted config is left.
 fn after_refusal(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
+    view: &TurnView<'_, '_>,
     manager: &Manager,
     back: &Compensation,
     ending: &Ending,
 ) -> Turn {
-    let mut next = better(context, ledger, member, manager);
+    let TurnView { context, member, .. } = *view;
+    let mut next = better(view, manager);
     if next.stop_sequence.is_none() && back.config == ConfigChoice::LastGood {
         next.config = ConfigChoice::Mounted;
     }
@@ -232,17 +219,17 @@ fn after_refusal(
         // There is no other config to start on; the manager decides again on the same request.
         return start_back(context, member, manager, back);
     }
-    change_compensation(context, member, ending, next, back.start_sequence)
+    change_compensation(view, ending, next, back.start_sequence)
 }
 
 /// Replaces the compensation by `next`, with sequences above `above`.
 fn change_compensation(
-    context: &Context<'_>,
-    member: &Member,
+    view: &TurnView<'_, '_>,
     ending: &Ending,
     mut next: Compensation,
     above: u64,
 ) -> Turn {
+    let TurnView { context, member, .. } = *view;
     let first = next.stop_sequence.unwrap_or(next.start_sequence);
     let up = (above + 1).saturating_sub(first);
     next.stop_sequence = next.stop_sequence.map(|stop| stop + up);
@@ -290,7 +277,8 @@ fn owe_start(
 }
 
 /// Aborts the restart of a member. The entry is written before anything is sent.
-pub(crate) fn abort(context: &Context<'_>, index: usize, member: &Member, reason: &str) -> Changes {
+pub(crate) fn abort(view: &TurnView<'_, '_>, reason: &str) -> Changes {
+    let TurnView { context, index, member, .. } = *view;
     let manager = context.index.manager(&member.pod_uid).ok();
     let pod = context.index.pod(&member.pod_uid);
     let needs_a_stop = rollback::needs_a_stop_of(member, pod);

@@ -21,7 +21,7 @@ use crate::flow::member::update::frozen_update::may_be_replaced;
 use crate::flow::member::update::is_carried_out;
 use crate::flow::observed::{describe_zone, expected_now, has_joined, is_over_time};
 use crate::flow::target::scheduled;
-use crate::flow::turn::{GiveBack, Turn, wait};
+use crate::flow::turn::{GiveBack, Turn, TurnView, wait};
 use crate::ledger::RestartChange;
 use crate::{
     Blocker, Code, Context, Ledger, Manager, Member, MemberStep, Pod, Reason, Restart, Strategy,
@@ -54,24 +54,26 @@ pub(crate) fn begin(
 }
 
 /// The next step of a member that gives its slot back.
-pub(crate) fn give_back(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
+pub(crate) fn give_back(view: &TurnView<'_, '_>) -> Turn {
+    let TurnView { context, member, .. } = *view;
     let Some(pod) = context.index.pod(&member.pod_uid) else {
         if let Some(successor) = context.index.successor(member) {
-            return wait_again(context, ledger, member, successor);
+            return wait_again(view, successor);
         }
         let gone = Blocker { code: Code::PodGone, message: "the pod is gone".into() };
-        let lifted = lift_limit(context, ledger, member);
-        return late(context, member, lifted.err().unwrap_or(Turn::Wait(gone)));
+        let lifted = lift_limit(view);
+        return late(view, lifted.err().unwrap_or(Turn::Wait(gone)));
     };
-    match undo(context, ledger, member, pod) {
-        Ok(()) => wait_again(context, ledger, member, pod),
-        Err(turn) => late(context, member, turn),
+    match undo(view, pod) {
+        Ok(()) => wait_again(view, pod),
+        Err(turn) => late(view, turn),
     }
 }
 
 /// Aborts a member whose slot is not given back within a phase, so that it is brought back instead; otherwise
 /// keeps its turn. Changes that cannot be undone then either are debts.
-fn late(context: &Context<'_>, member: &Member, turn: Turn) -> Turn {
+fn late(view: &TurnView<'_, '_>, turn: Turn) -> Turn {
+    let TurnView { context, member, .. } = *view;
     let why = match &turn {
         Turn::Wait(blocker) | Turn::Act(_, Some(blocker)) => blocker.message.as_str(),
         Turn::Act(_, None) => "its manager does not accept our start",
@@ -86,8 +88,9 @@ fn late(context: &Context<'_>, member: &Member, turn: Turn) -> Turn {
 
 /// Passes once the stop can no longer arrive, and nothing of ours is left on the engine.
 /// Allocation comes first, and does not wait for the manager.
-fn undo(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod) -> Result<(), Turn> {
-    lift_limit(context, ledger, member)?;
+fn undo(view: &TurnView<'_, '_>, pod: &Pod) -> Result<(), Turn> {
+    let TurnView { context, ledger, member, .. } = *view;
+    lift_limit(view)?;
     let manager = context.index.manager(&member.pod_uid)?;
     if is_overtaken(manager, member) {
         return Err(overtaken(manager, member));
@@ -124,7 +127,7 @@ fn undo(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod) -> R
     if !manager.durable || manager.desired != Desired::Running {
         return Err(wait(Code::NotDurable, "its manager has not saved our last request"));
     }
-    clean_up(context, ledger, member)
+    clean_up(view)
 }
 
 /// True if our stop took effect before the manager decided on our start.
@@ -150,7 +153,8 @@ fn runs_without_its_update(member: &Member, pod: &Pod, manager: &Manager) -> boo
 }
 
 /// Lets the member wait for its turn again, and releases its debts.
-fn wait_again(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod) -> Turn {
+fn wait_again(view: &TurnView<'_, '_>, pod: &Pod) -> Turn {
+    let TurnView { context, ledger, member, .. } = *view;
     let uid = &member.pod_uid;
     let mut changes = Changes::default();
     changes.ledger.extend(release_allocation(context, ledger, uid));

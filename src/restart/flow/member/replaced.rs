@@ -14,7 +14,7 @@ use crate::flow::member::update::frozen_update::{is_for_updates, planned_update}
 use crate::flow::member::update::{phases, step_of};
 use crate::flow::member::{gives_back, until_limit_lifted};
 use crate::flow::observed::{is_over_time, lists_new_process};
-use crate::flow::turn::{GiveBack, Turn, wait};
+use crate::flow::turn::{GiveBack, Turn, TurnView, wait};
 use crate::ledger::LedgerChange;
 use crate::rules::{Deletion, deletion};
 use crate::{
@@ -63,22 +63,18 @@ pub(crate) fn until_listed_again(member: &Member) -> Result<(), Turn> {
 
 /// The turn of a member whose pod was replaced while it held a slot: the new pod has a new process, on the
 /// config that is mounted there.
-pub(crate) fn in_its_turn(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-) -> Turn {
+pub(crate) fn in_its_turn(view: &TurnView<'_, '_>) -> Turn {
+    let TurnView { context, member, .. } = *view;
     let phases = phases(member);
     let Some(successor) = context.index.successor(member) else {
         if is_over_time(context, member, phases) {
             return Turn::Abort("the pod is gone and no other took its place".into());
         }
-        if let Some(why) = gives_back(context, ledger, restart, member, None) {
+        if let Some(why) = gives_back(view, None) {
             return Turn::GiveBack(why);
         }
         let gone = wait(Code::PodGone, "the pod is gone; waiting for the one in its place");
-        return until_limit_lifted(context, ledger, member, gone);
+        return until_limit_lifted(view, gone);
     };
     if let Some(other) = other_claims(member, successor) {
         return Turn::Abort(other);
@@ -102,7 +98,7 @@ pub(crate) fn in_its_turn(
         {
             return wait(Code::Joining, format!("it has joined, and {why}"));
         }
-        return match clean_up(context, ledger, member) {
+        return match clean_up(view) {
             Err(turn) => turn,
             Ok(()) if step_of(member) == UpdateStep::Replace => {
                 Turn::finish(ending_of_replaced(member, successor))
@@ -125,7 +121,7 @@ pub(crate) fn in_its_turn(
     match (is_over_time(context, member, phases), unschedulable) {
         (true, Some(_)) => Turn::Abort(message),
         (true, None) => Turn::Abort("the pod was replaced and the new one has not joined".into()),
-        (false, _) => until_limit_lifted(context, ledger, member, wait(code, message)),
+        (false, _) => until_limit_lifted(view, wait(code, message)),
     }
 }
 
@@ -213,7 +209,8 @@ fn claims_known(member: &Member, successor: &Pod) -> Result<(), Unread> {
 /// Makes the pod that replaced a member's pod the member's pod, with new sequences. While no such pod is
 /// listed, the member waits. A restart that only goes forward does not wait forever for the manager of the
 /// new pod.
-pub(crate) fn taken_over(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
+pub(crate) fn taken_over(view: &TurnView<'_, '_>) -> Turn {
+    let TurnView { context, ledger, member, .. } = *view;
     let gives_up = || is_over_time(context, member, 2) && may_turn_back(ledger);
     let Some(successor) = context.index.successor(member) else {
         let reason = "its pod is gone and no other took its place";

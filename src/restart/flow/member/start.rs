@@ -14,10 +14,10 @@ use crate::flow::member::update::container::why_others_are_not_ready;
 use crate::flow::member::update::{self, is_carried_out, relabel, until_carried_out};
 use crate::flow::observed::{expected_now, has_joined, is_over_time};
 use crate::flow::requests::configs::why_not_started;
-use crate::flow::turn::{GiveBack, Turn, wait};
+use crate::flow::turn::{GiveBack, Turn, TurnView, wait};
 use crate::{
-    Action, Blocker, Code, Context, Ending, Ledger, Manager, Member, MemberUpdate, Outcome, Pod,
-    Restart, Time, annotation,
+    Action, Blocker, Code, Context, Ending, Manager, Member, MemberUpdate, Outcome, Pod, Time,
+    annotation,
 };
 use stayput_api::checksum::short;
 use stayput_api::{ConfigChoice, State};
@@ -25,13 +25,8 @@ use stayput_api::{ConfigChoice, State};
 /// The turn after the stop was accepted: waits until the engine is stopped, and sends the start. The cluster
 /// may still list the old process then: it has removed it before a JVM has booted, and a new process counts
 /// as back only by an id of its own.
-pub(crate) fn start(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
-    pod: &Pod,
-    manager: &Manager,
-) -> Turn {
+pub(crate) fn start(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Turn {
+    let TurnView { context, ledger, member, .. } = *view;
     let phases = update::phases(member);
     if runs_as_expected(manager, member) && !is_carried_out(member, pod) {
         // The pod cannot be changed while the engine runs.
@@ -77,7 +72,7 @@ pub(crate) fn start(
         let state = || format!("its engine is {}", manager.state.as_str());
         return wait(Code::Stopping, drain.unwrap_or_else(state));
     }
-    if let Some(reason) = why_not_started(context, ledger, member, pod) {
+    if let Some(reason) = why_not_started(view, pod) {
         return Turn::Abort(reason);
     }
     if let Some(restart) = &ledger.restart
@@ -119,17 +114,11 @@ pub(crate) fn start_of(member: &Member) -> Action {
 }
 
 /// The turn after the manager has decided on the start: waits until a new process is proven to serve.
-pub(crate) fn prove(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-    pod: &Pod,
-    manager: &Manager,
-) -> Turn {
+pub(crate) fn prove(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Turn {
+    let TurnView { context, restart, member, .. } = *view;
     if was_refused(manager, member.start_sequence) {
         // Nothing was started, and the manager decides again on the same request.
-        return start(context, ledger, member, pod, manager);
+        return start(view, pod, manager);
     }
     let failure = start_failure(manager, member);
     let serves =
@@ -159,7 +148,7 @@ pub(crate) fn prove(
     }
     let is_carried_out = is_carried_out(member, pod);
     // The node's shards come back while its engine becomes ready.
-    if is_carried_out && let Err(turn) = clean_up(context, ledger, member) {
+    if is_carried_out && let Err(turn) = clean_up(view) {
         return turn;
     }
     if !manager.is_ready() {

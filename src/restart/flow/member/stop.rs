@@ -11,7 +11,7 @@ use crate::flow::member::start::{until_mounted, why_not_mounted};
 use crate::flow::member::update;
 use crate::flow::observed::is_over_time;
 use crate::flow::requests::configs::may_change_alone;
-use crate::flow::turn::{GiveBack, Turn};
+use crate::flow::turn::{GiveBack, Turn, TurnView};
 use crate::{
     Action, Blocker, Code, Context, Drain, Endpoint, Ledger, Manager, Member, Pod, Restart, Resume,
 };
@@ -30,15 +30,9 @@ pub(crate) const fn resume_on(checksum: Option<String>) -> Resume {
 }
 
 /// Prepares `POST /es/stop` and sends it.
-pub(crate) fn stop(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-    pod: &Pod,
-    manager: &Manager,
-) -> Turn {
-    match prepare_stop(context, ledger, restart, member, pod, manager) {
+pub(crate) fn stop(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Turn {
+    let TurnView { context, member, .. } = *view;
+    match prepare_stop(view, pod, manager) {
         Err(turn) => turn,
         Ok(()) => Turn::act(Action::Stop {
             uid: pod.uid.clone(),
@@ -51,14 +45,8 @@ pub(crate) fn stop(
 }
 
 /// Passes once everything is ready for the stop.
-fn prepare_stop(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-    pod: &Pod,
-    manager: &Manager,
-) -> Result<(), Turn> {
+fn prepare_stop(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result<(), Turn> {
+    let TurnView { context, ledger, restart, member, .. } = *view;
     if let Some(ending) = &restart.ending {
         // This engine was not stopped. The compensation has a higher sequence than a stop that may
         // still arrive.
@@ -75,7 +63,7 @@ fn prepare_stop(
         None => Ok(()),
     };
     // The allocation limit for this stop may be what keeps the cluster from recovering.
-    if !has_failed && is_limited_for(context, ledger, member) {
+    if !has_failed && is_limited_for(view) {
         rules_allow()?;
     }
     if is_late {
@@ -84,7 +72,7 @@ fn prepare_stop(
     }
     context.preflight(pod)?;
     until_started(context, restart, pod, manager)?;
-    update::refresh(context, restart, member, pod)?;
+    update::refresh(view, pod)?;
     if let Err(blocker) = may_change_alone(context, ledger, restart, pod, manager) {
         // An engine that has failed keeps nobody waiting.
         return Err(if has_failed {
@@ -96,29 +84,24 @@ fn prepare_stop(
     until_mounted(context, member, pod, manager, false)?;
     if has_failed {
         may_be_deleted(context, ledger, restart, member, pod)?;
-        return prepare_failed(context, ledger, restart, member);
+        return prepare_failed(view);
     }
-    hand_over(context, ledger, member)?;
+    hand_over(view)?;
     // The rules come first, so that nothing is limited in vain.
     rules_allow()?;
-    prepare_and_flush(context, ledger, restart, member, manager)?;
+    prepare_and_flush(view, manager)?;
     Ok(may_stop(context, ledger, restart, pod)?)
 }
 
 /// Passes once the engine is prepared and flushed. Both are requested at the same time, with the drain: none
 /// needs another.
-fn prepare_and_flush(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-    manager: &Manager,
-) -> Result<(), Turn> {
+fn prepare_and_flush(view: &TurnView<'_, '_>, manager: &Manager) -> Result<(), Turn> {
+    let TurnView { context, member, .. } = *view;
     if context.snapshot.flushed.contains(&member.node) {
-        return prepare(context, ledger, restart, member);
+        return prepare(view);
     }
     let is_to_be_flushed = is_to_be_flushed(context, &member.node);
-    let (mut changes, blocker) = match prepare(context, ledger, restart, member) {
+    let (mut changes, blocker) = match prepare(view) {
         Ok(()) if is_to_be_flushed => {
             let flushing = Blocker { code: Code::Preparing, message: "flushing".into() };
             (Box::default(), Some(flushing))
@@ -134,14 +117,9 @@ fn prepare_and_flush(
 
 /// Like [`prepare`], for an engine that is down with its whole set: there is nothing to flush, and if the
 /// cluster is unreachable there is nothing to prepare.
-fn prepare_failed(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-) -> Result<(), Turn> {
-    match context.index.engine() {
-        Ok(_) => prepare(context, ledger, restart, member),
+fn prepare_failed(view: &TurnView<'_, '_>) -> Result<(), Turn> {
+    match view.context.index.engine() {
+        Ok(_) => prepare(view),
         Err(blocker) if blocker.code == Code::WrongCluster => Err(Turn::Wait(blocker)),
         Err(_) => Ok(()),
     }

@@ -9,13 +9,14 @@ use crate::changes::Changes;
 use crate::configs::beginning;
 use crate::flow::member::update::frozen_update::planned_update;
 use crate::flow::requests::{ended, is_own, last_of, next_try, remember, try_of, was_left_out};
+use crate::flow::turn::TurnView;
 use crate::ledger::{LedgerChange, OwnKind};
 use crate::needs_coordinated::{
     needs_coordinated, needs_coordinated_between, template_needs_coordinated,
 };
 use crate::{
-    Blocker, Code, Context, Ledger, Manager, Member, MemberStep, OnConfigChange, Outcome, Pod,
-    PodUpdate, Restart, Sources, Strategy, Tried, UpdateStep, annotation,
+    Blocker, Code, Context, Ledger, Manager, MemberStep, OnConfigChange, Outcome, Pod, PodUpdate,
+    Restart, Sources, Strategy, Tried, UpdateStep, annotation,
 };
 use stayput_api::checksum::Checksum;
 use stayput_pod_update::Note;
@@ -111,12 +112,8 @@ pub(crate) fn end_one_by_one(context: &Context<'_>, ledger: &Ledger) -> Changes 
 /// Reason why a member that was stopped in a rolling restart must not be started on the config of its
 /// sources: they have moved since, to a config with which it could not form one cluster with the others.
 /// `None`: it may be started, or that is unknown and may be risked ([`may_be_risked`]).
-pub(crate) fn why_not_started(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
-    pod: &Pod,
-) -> Option<String> {
+pub(crate) fn why_not_started(view: &TurnView<'_, '_>, pod: &Pod) -> Option<String> {
+    let TurnView { context, ledger, member, .. } = *view;
     let (Sources::Checksum(wanted), Some(expected)) = (&pod.sources, &member.expected) else {
         return None;
     };

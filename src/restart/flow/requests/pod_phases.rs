@@ -9,6 +9,7 @@ use crate::flow::coordinated::stop_all::left_out;
 use crate::flow::member::changes_of;
 use crate::flow::requests::{ignore_input, is_own, open, remember};
 use crate::flow::target::scheduled;
+use crate::flow::turn::TurnView;
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::lookup::lookup;
 use crate::marks::Marks;
@@ -67,8 +68,9 @@ fn phase_removed(
     pod: &Pod,
     (index, member): (usize, &Member),
 ) -> Changes {
-    if let Some(turn) = left_out(context, restart, member) {
-        return changes_of(context, ledger, index, member, turn);
+    let view = &TurnView { context, ledger, restart, index, member };
+    if let Some(turn) = left_out(view) {
+        return changes_of(view, turn);
     }
     let mut changes = Changes::default();
     let cancelled = || format!("cancelled: the phase annotation of {} was removed", pod.node);

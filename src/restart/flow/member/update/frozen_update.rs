@@ -7,7 +7,7 @@ use crate::blocker::{Check, refuse};
 use crate::flow::member::update::container::last_ids;
 use crate::flow::member::update::heap_before;
 use crate::flow::observed::{is_stopped_by_another, is_to_be_stopped};
-use crate::flow::turn::{GiveBack, Turn};
+use crate::flow::turn::{GiveBack, Turn, TurnView};
 use crate::{
     Blocker, Change, Code, Context, Ledger, LivePod, Member, MemberUpdate, Pod, PodUpdate, Policy,
     Restart, Stays, Strategy, UpdateStep,
@@ -145,12 +145,8 @@ pub(crate) fn why_left_out(
 }
 
 /// Passes if the frozen update is still the wanted one, of the container that runs now.
-pub(crate) fn refresh(
-    context: &Context<'_>,
-    restart: &Restart,
-    member: &Member,
-    pod: &Pod,
-) -> Result<(), Turn> {
+pub(crate) fn refresh(view: &TurnView<'_, '_>, pod: &Pod) -> Result<(), Turn> {
+    let TurnView { context, restart, member, .. } = *view;
     let now = match (&pod.update, &member.update, &pod.live) {
         // The wanted update is only unknown for now.
         (Err(_), Some(fixed), Some(live)) => {
