@@ -95,52 +95,19 @@ pub fn leave(
         }
     };
     let going = going(sets, facts, seen, &leaving, debts);
-    for node in &going {
-        let what = if facts.pods.contains(node) { "its pod is being deleted" } else { LISTED };
-        turn.nodes.insert(node.clone(), what.to_owned());
-    }
-    match pay_vote(seen, debts, &leaving, &going) {
-        Ok(None) => {}
-        Ok(Some(action)) => return turn.act(action),
-        Err(why) => {
-            turn.nodes.extend(leaving.iter().map(|node| (node.clone(), why.clone())));
-            return turn;
-        }
-    }
-    // The nodes that have not begun to leave yet may have to stay for now.
-    let new: BTreeSet<String> = leaving.difference(&debts.nodes).cloned().collect();
-    let mut keep: BTreeSet<String> = leaving.union(&going).cloned().collect();
-    let begins = if new.is_empty() { Ok(()) } else { begin(sets, facts, seen, &leaving) };
-    if let Err(refused) = begins {
-        keep.retain(|node| !new.contains(node));
-        turn.nodes.extend(new.iter().map(|node| (node.clone(), refused.why())));
-        turn.refusal = refused.refusal();
-    }
-    if let Some(action) = exclude(seen, debts, &keep) {
-        for node in leaving.difference(&new) {
-            turn.nodes.insert(node.clone(), "it is being excluded from allocation".to_owned());
-        }
-        return turn.act(action);
-    }
-    let empty = match going.first() {
-        Some(first) => format!("it is empty; {first} goes first"),
-        None => "it is empty; its turn comes".to_owned(),
-    };
-    for node in sets.iter().flat_map(Set::leaving).filter(|node| keep.contains(node)) {
-        let waits = has_no_shards(&node, seen).err().unwrap_or_else(|| empty.clone());
-        turn.nodes.insert(node, waits);
-    }
-    if !going.is_empty() {
-        return turn;
-    }
-    for set in sets {
-        let Some(node) = set.next().filter(|node| keep.contains(node)) else { continue };
-        match take(set, &node, facts, seen, debts) {
-            Ok(action) => return turn.act(action),
-            Err(why) => drop(turn.nodes.insert(node, why)),
-        }
-    }
-    turn
+    View { sets, facts, seen, debts, leaving, going }.plan()
+}
+
+/// Everything that a decision reads.
+struct View<'a> {
+    sets: &'a [Set],
+    facts: &'a LeaveFacts,
+    seen: &'a Seen,
+    debts: &'a Leaving,
+    /// The nodes that leave.
+    leaving: BTreeSet<String>,
+    /// The nodes that were removed from their set and still have a pod.
+    going: BTreeSet<String>,
 }
 
 const LISTED: &str = "its pod is gone, and the engine still lists it";
@@ -169,28 +136,6 @@ fn going(
     taken.filter(|node| !stays(node) && is_there(node)).cloned().collect()
 }
 
-/// Undoes the voting exclusion of a node that has left, or that stays. Engines remove all exclusions at
-/// once, so those of other clients are waited for.
-fn pay_vote(
-    seen: &Seen,
-    debts: &Leaving,
-    leaving: &BTreeSet<String>,
-    going: &BTreeSet<String>,
-) -> Result<Option<Action>, String> {
-    let Some(voter) = &debts.voter else { return Ok(None) };
-    if leaving.contains(voter) || going.contains(voter) {
-        return Ok(None);
-    }
-    let excluded = seen.votes.as_ref().map(|votes| &votes.excluded);
-    match excluded.filter(|excluded| excluded.contains(voter)) {
-        None => Ok(Some(Action::Write(Leaving { voter: None, ..debts.clone() }))),
-        Some(excluded) => match foreign(excluded, Some(voter)) {
-            None => Ok(Some(Action::ClearVotingExclusions)),
-            Some(why) => Err(why),
-        },
-    }
-}
-
 /// Why nodes may not begin to leave.
 enum NotYet {
     /// The reason passes by itself, or a person knows about it.
@@ -215,218 +160,284 @@ impl NotYet {
     }
 }
 
-fn begin(
-    sets: &[Set],
-    facts: &LeaveFacts,
-    seen: &Seen,
-    leaving: &BTreeSet<String>,
-) -> Result<(), NotYet> {
-    if facts.paused {
-        return Err(NotYet::Waits("paused (spec.paused): no node leaves".to_owned()));
+impl View<'_> {
+    fn plan(&self) -> LeavePlan {
+        let mut turn = LeavePlan::default();
+        for node in &self.going {
+            let what =
+                if self.facts.pods.contains(node) { "its pod is being deleted" } else { LISTED };
+            turn.nodes.insert(node.clone(), what.to_owned());
+        }
+        match self.pay_vote() {
+            Ok(None) => {}
+            Ok(Some(action)) => return turn.act(action),
+            Err(why) => {
+                turn.nodes.extend(self.leaving.iter().map(|node| (node.clone(), why.clone())));
+                return turn;
+            }
+        }
+        // The nodes that have not begun to leave yet may have to stay for now.
+        let new: BTreeSet<String> = self.leaving.difference(&self.debts.nodes).cloned().collect();
+        let mut keep: BTreeSet<String> = self.leaving.union(&self.going).cloned().collect();
+        let begins = if new.is_empty() { Ok(()) } else { self.begin() };
+        if let Err(refused) = begins {
+            keep.retain(|node| !new.contains(node));
+            turn.nodes.extend(new.iter().map(|node| (node.clone(), refused.why())));
+            turn.refusal = refused.refusal();
+        }
+        if let Some(action) = exclude(self.seen, self.debts, &keep) {
+            for node in self.leaving.difference(&new) {
+                turn.nodes.insert(node.clone(), "it is being excluded from allocation".to_owned());
+            }
+            return turn.act(action);
+        }
+        let empty = match self.going.first() {
+            Some(first) => format!("it is empty; {first} goes first"),
+            None => "it is empty; its turn comes".to_owned(),
+        };
+        for node in self.sets.iter().flat_map(Set::leaving).filter(|node| keep.contains(node)) {
+            let waits = self.has_no_shards(&node).err().unwrap_or_else(|| empty.clone());
+            turn.nodes.insert(node, waits);
+        }
+        if !self.going.is_empty() {
+            return turn;
+        }
+        for set in self.sets {
+            let Some(node) = set.next().filter(|node| keep.contains(node)) else { continue };
+            match self.take(set, &node) {
+                Ok(action) => return turn.act(action),
+                Err(why) => drop(turn.nodes.insert(node, why)),
+            }
+        }
+        turn
     }
-    if let Some(why) = &facts.changes {
-        return Err(NotYet::Waits(why.clone()));
-    }
-    let absent = sets.iter().filter(|set| set.is_declared).find_map(|set| {
-        let mut stay = (0..set.wanted).map(|ordinal| set.node(ordinal));
-        stay.find(|node| !seen.nodes.contains_key(node))
-    });
-    if let Some(absent) = absent {
-        let why = format!("{absent} stays and is not in the cluster: it has to join first");
-        return Err(NotYet::Waits(why));
-    }
-    // What a person has to change is said before its time comes.
-    has_a_place(sets, seen, leaving).map_err(NotYet::Refused)?;
-    all_can_move(sets, seen).map_err(NotYet::Refused)?;
-    match &facts.outside_windows {
-        Some(why) => Err(NotYet::Waits(why.clone())),
-        None => Ok(()),
-    }
-}
 
-/// No node that may hold such an index leaves while the engine has indices that it does not move.
-fn all_can_move(sets: &[Set], seen: &Seen) -> Result<(), Refusal> {
-    for set in sets {
-        for name in set.leaving() {
-            if let Err(why) = can_be_moved(&name, seen) {
+    /// Undoes the voting exclusion of a node that has left, or that stays. Engines remove all exclusions at
+    /// once, so those of other clients are waited for.
+    fn pay_vote(&self) -> Result<Option<Action>, String> {
+        let Some(voter) = &self.debts.voter else { return Ok(None) };
+        if self.leaving.contains(voter) || self.going.contains(voter) {
+            return Ok(None);
+        }
+        let excluded = self.seen.votes.as_ref().map(|votes| &votes.excluded);
+        match excluded.filter(|excluded| excluded.contains(voter)) {
+            None => Ok(Some(Action::Write(Leaving { voter: None, ..self.debts.clone() }))),
+            Some(excluded) => match foreign(excluded, Some(voter)) {
+                None => Ok(Some(Action::ClearVotingExclusions)),
+                Some(why) => Err(why),
+            },
+        }
+    }
+
+    /// Passes if new nodes may begin to leave: new nodes and changes come first, and data needs a place.
+    fn begin(&self) -> Result<(), NotYet> {
+        if self.facts.paused {
+            return Err(NotYet::Waits("paused (spec.paused): no node leaves".to_owned()));
+        }
+        if let Some(why) = &self.facts.changes {
+            return Err(NotYet::Waits(why.clone()));
+        }
+        let absent = self.sets.iter().filter(|set| set.is_declared).find_map(|set| {
+            let mut stay = (0..set.wanted).map(|ordinal| set.node(ordinal));
+            stay.find(|node| !self.seen.nodes.contains_key(node))
+        });
+        if let Some(absent) = absent {
+            let why = format!("{absent} stays and is not in the cluster: it has to join first");
+            return Err(NotYet::Waits(why));
+        }
+        // What a person has to change is said before its time comes.
+        self.has_a_place().map_err(NotYet::Refused)?;
+        self.all_can_move().map_err(NotYet::Refused)?;
+        match &self.facts.outside_windows {
+            Some(why) => Err(NotYet::Waits(why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// No node that may hold such an index leaves while the engine has indices that it does not move.
+    fn all_can_move(&self) -> Result<(), Refusal> {
+        for set in self.sets {
+            for name in set.leaving() {
+                if let Err(why) = self.can_be_moved(&name) {
+                    let field = if set.is_declared { "count" } else { "" };
+                    return Err(Refusal::of_set(&set.name, field, format!("{name}: {why}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One node of every role with shards stays. A node with the role `data` has all tiers, and its shards
+    /// may fit any tier.
+    fn has_a_place(&self) -> Result<(), Refusal> {
+        let stays = |role: &str| {
+            let mut others =
+                self.seen.nodes.iter().filter(|(name, _)| !self.leaving.contains(*name));
+            others.any(|(_, node)| {
+                let roles = &node.data_roles;
+                roles.contains(role)
+                    || roles.contains("data")
+                    || (role == "data" && !roles.is_empty())
+            })
+        };
+        for set in self.sets {
+            for name in set.leaving() {
+                let Some(node) = self.seen.nodes.get(&name).filter(|node| node.shards > 0) else {
+                    continue;
+                };
+                let Some(role) = node.data_roles.iter().find(|role| !stays(role)) else { continue };
                 let field = if set.is_declared { "count" } else { "" };
-                return Err(Refusal::of_set(&set.name, field, format!("{name}: {why}")));
+                return Err(Refusal::of_set(
+                    &set.name,
+                    field,
+                    format!(
+                        "{name} has {} shards, and no node with the role {role} would stay: declare one \
+                         in another node set first, or move or delete these shards",
+                        node.shards
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The next action for this node, or why it waits.
+    fn take(&self, set: &Set, node: &str) -> Result<Action, String> {
+        self.has_no_shards(node)?;
+        self.can_be_moved(node)?;
+        if let Some(index) = &self.seen.without_primary {
+            return Err(format!(
+                "index {index} has a shard without a primary: the last copy may be on this node"
+            ));
+        }
+        if self.facts.paused {
+            return Err("paused (spec.paused): it is empty, and stays for now".to_owned());
+        }
+        if let Some(why) = &self.facts.outside_windows {
+            return Err(format!("it is empty; {why}"));
+        }
+        if self.facts.busy.contains(node) {
+            return Err(
+                "a restart has it under way, or it is kept stopped: that has to end".to_owned()
+            );
+        }
+        if self.facts.under_way {
+            return Err("it is empty; a restart has other nodes under way".to_owned());
+        }
+        let vote = match self.seen.nodes.get(node) {
+            Some(listed) if listed.is_master => self.hand_over(node, listed)?,
+            Some(_) => None,
+            None => {
+                self.may_have_no_vote()?;
+                None
+            }
+        };
+        let scale = || Action::Scale { set: set.name.clone(), replicas: set.replicas - 1 };
+        Ok(vote.unwrap_or_else(scale))
+    }
+
+    /// Passes if the engine has no shard on the node.
+    fn has_no_shards(&self, node: &str) -> Result<(), String> {
+        let Some(listed) = self.seen.nodes.get(node).filter(|listed| listed.shards > 0) else {
+            return Ok(());
+        };
+        let count = match listed.shards {
+            1 => "1 shard is still on it".to_owned(),
+            many => format!("{many} shards are still on it"),
+        };
+        Err(listed.stuck.as_ref().map_or(count.clone(), |stuck| format!("{count}; {stuck}")))
+    }
+
+    /// Passes if the engine has no index that it would not move from the node. A node that is not in the
+    /// cluster, or has not reported its roles, may have one.
+    fn can_be_moved(&self, node: &str) -> Result<(), String> {
+        let Some(index) = self.seen.immovable.first() else { return Ok(()) };
+        let holds_none = |node: &SeenNode| !node.roles_unknown && node.data_roles.is_empty();
+        if self.seen.nodes.get(node).is_some_and(holds_none) {
+            return Ok(());
+        }
+        let more = match self.seen.immovable.len() - 1 {
+            0 => String::new(),
+            many => format!(" (and {many} more)"),
+        };
+        Err(format!(
+            "index {index}{more} is closed, and this engine does not move closed indices: open it, or delete it"
+        ))
+    }
+
+    /// Passes if a node that is not in the cluster has no vote. Its id is not known: a vote of a node that is
+    /// not in the cluster either may be its own, and nobody could take that over any more.
+    fn may_have_no_vote(&self) -> Result<(), String> {
+        let Some(id) = self.seen.votes.iter().flat_map(|votes| self.missing_voters(votes)).next()
+        else {
+            return Ok(());
+        };
+        Err(format!(
+            "it is not in the cluster, and a vote may be its own: {id} has one and is not in the cluster \
+             either. Its start ends this; if its data is lost, take that vote away: \
+             POST /_cluster/voting_config_exclusions?node_ids={id}, and then {CLEAR_EXCLUSIONS}"
+        ))
+    }
+
+    /// The ids of the voters that are not in the cluster.
+    fn missing_voters<'a>(&'a self, votes: &'a Votes) -> impl Iterator<Item = &'a String> {
+        let is_listed = |id: &String| self.seen.nodes.values().any(|other| other.id == *id);
+        votes.voters.iter().filter(move |id| !is_listed(id))
+    }
+
+    /// The next action so that a master loses its vote, if it still has one.
+    fn hand_over(&self, node: &str, listed: &SeenNode) -> Result<Option<Action>, String> {
+        let Some(votes) = &self.seen.votes else {
+            return Err(
+                "this engine has no voting configurations: a master cannot leave".to_owned()
+            );
+        };
+        match self.debts.voter.as_deref() {
+            Some(voter) if voter != node => {
+                Err(format!("masters leave one at a time; {voter} first"))
+            }
+            Some(_) if !votes.excluded.contains(node) => {
+                self.may_hand_over(node, listed, votes)?;
+                Ok(Some(Action::ExcludeVoter(node.to_owned())))
+            }
+            Some(_) if votes.voters.contains(&listed.id) => {
+                Err("it is empty; its vote is being taken over".to_owned())
+            }
+            Some(_) => Ok(None),
+            None => {
+                self.may_hand_over(node, listed, votes)?;
+                Ok(Some(Action::Write(Leaving {
+                    voter: Some(node.to_owned()),
+                    ..self.debts.clone()
+                })))
             }
         }
     }
-    Ok(())
-}
 
-/// One node of every role with shards stays. A node with the role `data` has all tiers, and its shards
-/// may fit any tier.
-fn has_a_place(sets: &[Set], seen: &Seen, leaving: &BTreeSet<String>) -> Result<(), Refusal> {
-    let stays = |role: &str| {
-        let mut others = seen.nodes.iter().filter(|(name, _)| !leaving.contains(*name));
-        others.any(|(_, node)| {
-            let roles = &node.data_roles;
-            roles.contains(role) || roles.contains("data") || (role == "data" && !roles.is_empty())
-        })
-    };
-    for set in sets {
-        for name in set.leaving() {
-            let Some(node) = seen.nodes.get(&name).filter(|node| node.shards > 0) else { continue };
-            let Some(role) = node.data_roles.iter().find(|role| !stays(role)) else { continue };
-            let field = if set.is_declared { "count" } else { "" };
-            return Err(Refusal::of_set(
-                &set.name,
-                field,
-                format!(
-                    "{name} has {} shards, and no node with the role {role} would stay: declare one \
-                     in another node set first, or move or delete these shards",
-                    node.shards
-                ),
-            ));
+    /// Passes if the others can decide without the node, and every one of them is there.
+    fn may_hand_over(&self, node: &str, listed: &SeenNode, votes: &Votes) -> Result<(), String> {
+        if self.facts.late_votes.contains(node) {
+            return Err(
+                "a restart took its vote a few minutes ago: a late request of it may come".into()
+            );
         }
-    }
-    Ok(())
-}
-
-/// The next action for this node, or why it waits.
-fn take(
-    set: &Set,
-    node: &str,
-    facts: &LeaveFacts,
-    seen: &Seen,
-    debts: &Leaving,
-) -> Result<Action, String> {
-    has_no_shards(node, seen)?;
-    can_be_moved(node, seen)?;
-    if let Some(index) = &seen.without_primary {
-        return Err(format!(
-            "index {index} has a shard without a primary: the last copy may be on this node"
-        ));
-    }
-    if facts.paused {
-        return Err("paused (spec.paused): it is empty, and stays for now".to_owned());
-    }
-    if let Some(why) = &facts.outside_windows {
-        return Err(format!("it is empty; {why}"));
-    }
-    if facts.busy.contains(node) {
-        return Err("a restart has it under way, or it is kept stopped: that has to end".to_owned());
-    }
-    if facts.under_way {
-        return Err("it is empty; a restart has other nodes under way".to_owned());
-    }
-    let vote = match seen.nodes.get(node) {
-        Some(listed) if listed.is_master => hand_over(node, listed, facts, seen, debts)?,
-        Some(_) => None,
-        None => {
-            may_have_no_vote(seen)?;
-            None
+        if let Some(why) = foreign(&votes.excluded, Some(node)) {
+            return Err(why);
         }
-    };
-    let scale = || Action::Scale { set: set.name.clone(), replicas: set.replicas - 1 };
-    Ok(vote.unwrap_or_else(scale))
-}
-
-/// Passes if the engine has no shard on the node.
-fn has_no_shards(node: &str, seen: &Seen) -> Result<(), String> {
-    let Some(listed) = seen.nodes.get(node).filter(|listed| listed.shards > 0) else {
-        return Ok(());
-    };
-    let count = match listed.shards {
-        1 => "1 shard is still on it".to_owned(),
-        many => format!("{many} shards are still on it"),
-    };
-    Err(listed.stuck.as_ref().map_or(count.clone(), |stuck| format!("{count}; {stuck}")))
-}
-
-/// Passes if the engine has no index that it would not move from the node. A node that is not in the
-/// cluster, or has not reported its roles, may have one.
-fn can_be_moved(node: &str, seen: &Seen) -> Result<(), String> {
-    let Some(index) = seen.immovable.first() else { return Ok(()) };
-    let holds_none = |node: &SeenNode| !node.roles_unknown && node.data_roles.is_empty();
-    if seen.nodes.get(node).is_some_and(holds_none) {
-        return Ok(());
-    }
-    let more = match seen.immovable.len() - 1 {
-        0 => String::new(),
-        many => format!(" (and {many} more)"),
-    };
-    Err(format!(
-        "index {index}{more} is closed, and this engine does not move closed indices: open it, or delete it"
-    ))
-}
-
-/// Passes if a node that is not in the cluster has no vote. Its id is not known: a vote of a node that is
-/// not in the cluster either may be its own, and nobody could take that over any more.
-fn may_have_no_vote(seen: &Seen) -> Result<(), String> {
-    let Some(id) = seen.votes.iter().flat_map(|votes| missing_voters(votes, seen)).next() else {
-        return Ok(());
-    };
-    Err(format!(
-        "it is not in the cluster, and a vote may be its own: {id} has one and is not in the cluster \
-         either. Its start ends this; if its data is lost, take that vote away: \
-         POST /_cluster/voting_config_exclusions?node_ids={id}, and then {CLEAR_EXCLUSIONS}"
-    ))
-}
-
-/// The ids of the voters that are not in the cluster.
-fn missing_voters<'a>(votes: &'a Votes, seen: &'a Seen) -> impl Iterator<Item = &'a String> {
-    let is_listed = |id: &String| seen.nodes.values().any(|other| other.id == *id);
-    votes.voters.iter().filter(move |id| !is_listed(id))
-}
-
-/// The next action so that a master loses its vote, if it still has one.
-fn hand_over(
-    node: &str,
-    listed: &SeenNode,
-    facts: &LeaveFacts,
-    seen: &Seen,
-    debts: &Leaving,
-) -> Result<Option<Action>, String> {
-    let Some(votes) = &seen.votes else {
-        return Err("this engine has no voting configurations: a master cannot leave".to_owned());
-    };
-    match debts.voter.as_deref() {
-        Some(voter) if voter != node => Err(format!("masters leave one at a time; {voter} first")),
-        Some(_) if !votes.excluded.contains(node) => {
-            may_hand_over(node, listed, facts, seen, votes)?;
-            Ok(Some(Action::ExcludeVoter(node.to_owned())))
+        if self.missing_voters(votes).next().is_some() {
+            return Err(
+                "a master with a vote is not in the cluster: without this one more, too few \
+                        might be left to elect one"
+                    .to_owned(),
+            );
         }
-        Some(_) if votes.voters.contains(&listed.id) => {
-            Err("it is empty; its vote is being taken over".to_owned())
+        let others =
+            self.seen.nodes.values().filter(|other| other.is_master && other.id != listed.id);
+        if others.count() == 0 {
+            return Err("no other node can be elected master".to_owned());
         }
-        Some(_) => Ok(None),
-        None => {
-            may_hand_over(node, listed, facts, seen, votes)?;
-            Ok(Some(Action::Write(Leaving { voter: Some(node.to_owned()), ..debts.clone() })))
-        }
+        Ok(())
     }
-}
-
-/// Passes if the others can decide without the node, and every one of them is there.
-fn may_hand_over(
-    node: &str,
-    listed: &SeenNode,
-    facts: &LeaveFacts,
-    seen: &Seen,
-    votes: &Votes,
-) -> Result<(), String> {
-    if facts.late_votes.contains(node) {
-        return Err(
-            "a restart took its vote a few minutes ago: a late request of it may come".into()
-        );
-    }
-    if let Some(why) = foreign(&votes.excluded, Some(node)) {
-        return Err(why);
-    }
-    if missing_voters(votes, seen).next().is_some() {
-        return Err("a master with a vote is not in the cluster: without this one more, too few \
-                    might be left to elect one"
-            .to_owned());
-    }
-    let others = seen.nodes.values().filter(|other| other.is_master && other.id != listed.id);
-    if others.count() == 0 {
-        return Err("no other node can be elected master".to_owned());
-    }
-    Ok(())
 }
 
 /// Why nothing can be done while other clients have excluded nodes from voting.
