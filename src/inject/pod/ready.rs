@@ -35,14 +35,18 @@ pub(crate) fn reachability(container: &Value) -> Reachability {
     let probe = probe_of_engine(container).unwrap_or(&Value::Null);
     let asked = value_of(container, "STAYPUT_READY").unwrap_or_default();
     let is_set = |value: &str| TLS.iter().any(|name| value_of(container, name) == Some(value));
-    let has_tls = match () {
-        () if is_plain(container) || asked.starts_with("http://") => Some(false),
-        () if has_no_security(container) || is_set("false") => Some(false),
-        () if probe.is_object() || asked.starts_with("https://") || is_set("true") => Some(true),
-        () => match value_of(container, OF_ECK) {
-            Some(protocol) => Some(protocol == "https"),
-            None => asked_by_script(container),
-        },
+    let has_tls = if is_plain(container)
+        || asked.starts_with("http://")
+        || has_no_security(container)
+        || is_set("false")
+    {
+        Some(false)
+    } else if probe.is_object() || asked.starts_with("https://") || is_set("true") {
+        Some(true)
+    } else if let Some(protocol) = value_of(container, OF_ECK) {
+        Some(protocol == "https")
+    } else {
+        asked_by_script(container)
     };
     Reachability { port: port(container, &probe["port"]).unwrap_or(PORT), has_tls }
 }
