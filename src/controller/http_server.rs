@@ -10,28 +10,23 @@
 //! Makes a snapshot for people: observes everything as in a reconcile, and changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::future::ready;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
-use stayput_kube_access::connections::Connections;
+use stayput_http::server::{self, Limits};
 use stayput_kube_access::random_id::{NoRandomNumbers, random_id};
 use stayput_restart::Saved;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::clusters::Key;
 use crate::context::Context;
@@ -40,10 +35,11 @@ use crate::metrics;
 use crate::metrics::Metrics;
 use crate::observe::Scope;
 
-/// Limit of the connections at the same time; more are not needed.
-const MAX_CONNECTIONS: usize = 32;
 /// Time limit of a connection, from its beginning until its answer has been read.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// One request for each connection: probes and Prometheus need no more.
+const LIMITS: Limits =
+    Limits { connections: 32, head: CONNECTION_TIMEOUT, whole: Some(CONNECTION_TIMEOUT) };
 
 /// Serves health and metrics until the future is dropped.
 pub(super) async fn serve_probes(
@@ -57,32 +53,11 @@ pub(super) async fn serve_probes(
 /// Serves until the future is dropped.
 pub(super) async fn serve<F>(
     listener: TcpListener,
-    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
 ) where
     F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
 {
-    let mut connections = Connections::new(MAX_CONNECTIONS);
-    loop {
-        let (stream, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!("cannot accept a connection: {error}");
-                sleep(Duration::from_secs(1)).await;
-                continue;
-            }
-        };
-        let answer = answer.clone();
-        connections.serve(peer.ip(), async move {
-            let answer = service_fn(move |request| answer(request).map(Ok::<_, Infallible>));
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                // One request each: probes and Prometheus need no more.
-                .keep_alive(false)
-                .serve_connection(TokioIo::new(stream), answer);
-            // An error of one connection concerns only its client.
-            let _ = timeout(CONNECTION_TIMEOUT, connection).await;
-        });
-    }
+    server::serve(listener, LIMITS, answer).await;
 }
 
 fn answer(

@@ -6,7 +6,6 @@
 
 pub mod certificates;
 pub mod cluster;
-pub mod connections;
 pub mod object_name;
 pub mod patch_operations;
 pub mod random_id;

@@ -15,8 +15,6 @@ mod body;
 mod connection;
 mod handlers;
 mod key_files;
-mod limits;
-mod places;
 mod reload;
 mod routes;
 mod server;
@@ -37,9 +35,9 @@ use connection::Handshakes;
 use handlers::LastReady;
 pub(crate) use handlers::{Outcome, start_outcome, stop_outcome};
 use stayput_api::Status;
+use stayput_http::server::Capacity;
 use tls::CheckedKeys;
 
-pub use limits::Limits;
 pub use routes::{Access, ROUTES, Route};
 pub use server::Server;
 pub use settings::{HttpSettings, InvalidListenAddress, parse_listen};
@@ -47,6 +45,61 @@ pub use tls::{KeptPair, TlsMin, UnknownTlsVersion};
 
 /// How long the supervisor may take for a reply that it usually gives at once.
 const SUPERVISOR_REPLY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Limits on connections and requests. Those that are numbers are for each listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Time from the first byte of a connection to the end of the TLS handshake.
+    pub handshake: Duration,
+    /// Time from the end of one request to the last header of the next: cuts slow and idle clients.
+    pub header: Duration,
+    /// Time from the last header to the end of the body.
+    pub body: Duration,
+    /// The longest `wait`, and the longest time in which a long poll is answered.
+    pub max_wait: Duration,
+    /// After this time a connection is closed when its request is answered, so that no client can
+    /// call for long with a certificate that has expired.
+    pub max_age: Duration,
+    /// How long the manager, when it ends, waits for requests to be answered.
+    pub drain: Duration,
+    /// Number of connections. A further one takes the place of one that has shown no credentials.
+    pub connections: usize,
+    /// Number of requests that may wait for a change at the same time: fewer than the connections,
+    /// so that waiting requests never block other requests.
+    pub waiting: usize,
+}
+
+impl Limits {
+    const DEFAULT: Self = Self {
+        handshake: Duration::from_secs(10),
+        header: Duration::from_secs(15),
+        body: Duration::from_secs(10),
+        max_wait: Duration::from_secs(5 * 60),
+        max_age: Duration::from_secs(60 * 60),
+        drain: Duration::from_secs(2),
+        connections: 64,
+        waiting: 40,
+    };
+
+    /// The limits, reduced so that the connections of both listeners use less than half of the
+    /// descriptors that the process may have: journal, config and the engine's start need some.
+    #[must_use]
+    fn within(self, descriptors: usize) -> Self {
+        let connections = self.connections.min(descriptors / 8).max(4);
+        Self { connections, waiting: self.waiting.min(connections * 5 / 8), ..self }
+    }
+
+    /// Number of connections of each listener.
+    fn capacity(&self) -> Capacity {
+        Capacity { connections: self.connections, per_address: self.connections.div_ceil(2) }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
 
 /// The listener that a request came through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

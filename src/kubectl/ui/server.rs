@@ -9,51 +9,30 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
 use hyper::header::{CONTENT_TYPE, COOKIE, HOST, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use ring::digest::{SHA256, digest};
-use stayput_kube_access::connections::Connections;
+use stayput_http::server::{self, Limits};
 use stayput_kube_access::object_name::is_object_name;
 use tokio::net::TcpListener;
 use tokio::sync::watch::Receiver;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::apiserver::ApiError;
 use crate::html::{Change, Page, changes};
 use crate::ui::feed::{Clusters, Seen};
 use crate::{html, runbook};
 
-/// Maximum number of connections. A browser takes six for each tab group; more at the same time are
-/// not needed.
-const MAX_CONNECTIONS: usize = 64;
-/// Timeout for the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// A browser takes six connections for each tab group; more at the same time are not needed.
+const LIMITS: Limits = Limits { connections: 64, head: Duration::from_secs(10), whole: None };
 
 /// Serves until the future is dropped.
 pub(crate) async fn serve(listener: TcpListener, keys: Keys, clusters: Arc<Clusters>) {
     let keys = Arc::new(keys);
-    let mut connections = Connections::new(MAX_CONNECTIONS);
-    loop {
-        let Ok((stream, peer)) = listener.accept().await else {
-            sleep(Duration::from_secs(1)).await;
-            continue;
-        };
+    let answer = move |request| {
         let (keys, clusters) = (Arc::clone(&keys), Arc::clone(&clusters));
-        connections.serve(peer.ip(), async move {
-            let service = service_fn(move |request| {
-                let (keys, clusters) = (Arc::clone(&keys), Arc::clone(&clusters));
-                async move { Ok::<_, Infallible>(respond(&request, &keys, &clusters).await) }
-            });
-            // An error of one connection concerns only its browser.
-            let _ = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_TIMEOUT)
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
-    }
+        async move { respond(&request, &keys, &clusters).await }
+    };
+    server::serve(listener, LIMITS, answer).await;
 }
 
 async fn respond(request: &Request<Incoming>, keys: &Keys, clusters: &Clusters) -> Response<Body> {

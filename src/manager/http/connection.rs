@@ -21,10 +21,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::auth::{Caller, Peer, certificate_caller};
-use super::places::Place;
 use super::{Context, ListenerKind, Shutdown, routes};
 use stayput_http::https::Stream;
 use stayput_http::jwt::Scopes;
+use stayput_http::server::{Origin, Place};
 
 /// Largest number of headers in a request. Our clients send three.
 const MAX_HEADERS: usize = 64;
@@ -42,7 +42,7 @@ const REQUEST_TIMEOUT: &[u8] =
 pub(super) async fn tcp(
     context: Arc<Context>,
     stream: TcpStream,
-    place: &Place,
+    place: Place,
     allowed: Arc<[(String, Scopes)]>,
     insecure: bool,
 ) {
@@ -59,7 +59,7 @@ pub(super) async fn tcp(
             return tracing::debug!("no certificate can be used yet: a connection was closed");
         }
         let peer = if insecure { Peer::AuthDisabled } else { Peer::Unknown };
-        return serve(context, Box::new(stream), peer, (ListenerKind::Tcp, place), None).await;
+        return serve(context, Box::new(stream), peer, (ListenerKind::Tcp, &place), None).await;
     };
     let Some(stream) = context.handshakes.accept(tls.clone(), stream).await else { return };
     let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
@@ -72,28 +72,31 @@ pub(super) async fn tcp(
             .zip(client_ca)
             .map_or(Peer::Unknown, |(caller, client_ca)| Peer::Certified { caller, client_ca })
     };
-    serve(context, Box::new(stream), peer, (ListenerKind::Tcp, place), Some(tls)).await;
+    serve(context, Box::new(stream), peer, (ListenerKind::Tcp, &place), Some(tls)).await;
 }
 
 /// Serves a connection of the unix socket.
 pub(super) async fn unix(
     context: Arc<Context>,
     stream: UnixStream,
-    place: &Place,
-    uid: u32,
-    allowed: &[u32],
+    origin: Origin,
+    place: Place,
+    allowed: Arc<[u32]>,
 ) {
-    let peer = local_peer(uid, allowed);
-    serve(context, Box::new(stream), peer, (ListenerKind::Unix, place), None).await;
+    let peer = local_peer(origin, &allowed);
+    serve(context, Box::new(stream), peer, (ListenerKind::Unix, &place), None).await;
 }
 
 /// Root, the manager's own uid and listed uids may do everything; others need a token as over TCP.
-fn local_peer(uid: u32, allowed: &[u32]) -> Peer {
-    if uid == 0 || uid == nix::unistd::geteuid().as_raw() || allowed.contains(&uid) {
-        let subject = Arc::from(format!("uid:{uid}"));
-        return Peer::Known(Caller { subject, scopes: Scopes::CONTROL });
+fn local_peer(origin: Origin, allowed: &[u32]) -> Peer {
+    let own = nix::unistd::geteuid().as_raw();
+    match origin {
+        Origin::Uid(uid) if uid == 0 || uid == own || allowed.contains(&uid) => {
+            let subject = Arc::from(format!("uid:{uid}"));
+            Peer::Known(Caller { subject, scopes: Scopes::CONTROL })
+        }
+        Origin::Uid(_) | Origin::Address(_) => Peer::Unknown,
     }
-    Peer::Unknown
 }
 
 async fn serve(
@@ -270,7 +273,8 @@ mod tests {
     #[test]
     fn root_our_own_and_listed_uids_are_let_in() {
         let own = nix::unistd::geteuid().as_raw();
-        let is_known = |uid, allowed: &[u32]| matches!(local_peer(uid, allowed), Peer::Known(_));
+        let is_known =
+            |uid, allowed: &[u32]| matches!(local_peer(Origin::Uid(uid), allowed), Peer::Known(_));
         assert!(is_known(0, &[]) && is_known(own, &[]) && is_known(4_000, &[4_000]));
         assert!(!is_known(4_000, &[4_001]) || own == 4_000);
     }

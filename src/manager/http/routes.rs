@@ -16,9 +16,9 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use super::auth::{Caller, Peer, identify};
 use super::handlers::{self, ControlKind, ControlRequest};
 use super::key_files::Keys;
-use super::places::OpenRequest;
 use super::{Context, ListenerKind};
 use stayput_api::{Code, Problem, Refusal, SEQUENCE_HEADER, Span, Status, TIMES_AHEAD_HEADER};
+use stayput_http::server::OpenRequest;
 
 /// Who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

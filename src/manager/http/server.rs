@@ -1,8 +1,6 @@
 //! The server: accepts connections, limits their number, shuts down in order.
 
-use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,22 +8,18 @@ use nix::sys::resource::{Resource, getrlimit};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::binding::Binding;
-use super::limits::Limits;
-use super::places::{Evicted, Origin, Places};
 use super::reload::Reloader;
 use super::settings::HttpSettings;
 use super::tls::KeptPair;
-use super::{Context, Shutdown, connection};
+use super::{Context, Limits, Shutdown, connection};
 use crate::errors::Errors;
-use crate::process::KeptListener;
+use crate::process::{KeptListener, unmap_code};
 use crate::supervisor::Handle;
 use stayput_api::Status;
-
-/// Delay from a failed accept (mostly for lack of descriptors) to the next one.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+use stayput_http::server::{Places, boxed};
 
 /// How long the first reading of keys and certificates may take.
 const FIRST_READING: Duration = Duration::from_secs(10);
@@ -88,19 +82,25 @@ impl Server {
         let (shutdowns, shutdown) = watch::channel(Shutdown::NotStarted);
         let keys = reloader.checked_keys();
         let context = Arc::new(Context::new(handle, keys, shutdown, limits, settings.open_metrics));
-        let places = Places::new(limits, context.metrics.evictions());
-        let local = Places::new(limits, context.metrics.evictions());
+        let [places, local] = [(); 2].map(|()| {
+            let evictions = context.metrics.evictions();
+            let count = move || {
+                evictions.inc();
+            };
+            // TLS and HTTP are most of the program, and nobody calls.
+            Places::new(limits.capacity(), count, unmap_code)
+        });
 
         log_rules(&settings);
         // Dropped together with this future, and the listeners with it.
         let mut tasks = JoinSet::new();
         let (tcp_bound, tcp) = oneshot::channel();
         let (unix_bound, unix) = oneshot::channel();
-        tasks.spawn(task(binding.complete(errors.clone(), tcp_bound, unix_bound)));
-        tasks.spawn(task(accept_tcp(context.clone(), tcp, places.clone(), settings.clone())));
-        tasks.spawn(task(accept_unix(context.clone(), unix, local.clone(), settings)));
-        tasks.spawn(task(reloader.run(errors)));
-        tasks.spawn(task(count_exits(context)));
+        tasks.spawn(boxed(binding.complete(errors.clone(), tcp_bound, unix_bound)));
+        tasks.spawn(boxed(accept_tcp(context.clone(), tcp, places.clone(), settings.clone())));
+        tasks.spawn(boxed(accept_unix(context.clone(), unix, local.clone(), settings)));
+        tasks.spawn(boxed(reloader.run(errors)));
+        tasks.spawn(boxed(count_exits(context)));
         stop.await;
 
         tasks.shutdown().await;
@@ -144,19 +144,6 @@ fn log_rules(settings: &HttpSettings) {
     }
 }
 
-/// The next connection and its origin. `None` without free descriptors, after a delay that prevents
-/// a busy loop.
-async fn accepted<S, A>(result: io::Result<(S, A)>) -> Option<(S, A)> {
-    match result {
-        Ok(accepted) => Some(accepted),
-        Err(error) => {
-            tracing::debug!(%error, "a connection could not be accepted");
-            sleep(ACCEPT_RETRY_DELAY).await;
-            None
-        }
-    }
-}
-
 async fn accept_tcp(
     context: Arc<Context>,
     bound: oneshot::Receiver<TcpListener>,
@@ -169,16 +156,11 @@ async fn accept_tcp(
         tracing::info!(%address, tls = settings.tls_cert.is_some(), "API listening");
     }
     let allowed: Arc<[_]> = Arc::from(settings.allow_client);
-    loop {
-        let descriptor = places.descriptor().await;
-        let Some((stream, from)) = accepted(listener.accept().await).await else { continue };
-        let (place, evicted) = places.enter(Origin::Address(from.ip()), descriptor);
-        let (context, allowed) = (context.clone(), Arc::clone(&allowed));
-        let insecure = settings.insecure_no_auth;
-        tokio::spawn(task(until_evicted(evicted, async move {
-            connection::tcp(context, stream, &place, allowed, insecure).await;
-        })));
-    }
+    let insecure = settings.insecure_no_auth;
+    let connection = |stream, _, place| {
+        connection::tcp(context.clone(), stream, place, Arc::clone(&allowed), insecure)
+    };
+    places.accept(listener, connection).await;
 }
 
 async fn accept_unix(
@@ -192,39 +174,10 @@ async fn accept_unix(
         tracing::info!(path = %path.display(), "API listening");
     }
     let allowed: Arc<[u32]> = settings.allow_uid.into();
-    loop {
-        let descriptor = places.descriptor().await;
-        let Some((stream, _)) = accepted(socket.accept().await).await else { continue };
-        let uid = match stream.peer_cred() {
-            Ok(credentials) => credentials.uid(),
-            Err(error) => {
-                tracing::debug!(%error, "the uid of the peer is not known");
-                continue;
-            }
-        };
-        let (place, evicted) = places.enter(Origin::Uid(uid), descriptor);
-        let (context, allowed) = (context.clone(), Arc::clone(&allowed));
-        tokio::spawn(task(until_evicted(evicted, async move {
-            connection::unix(context, stream, &place, uid, &allowed).await;
-        })));
-    }
-}
-
-/// A boxed task: the runtime's code for tasks exists once, and not for each kind.
-fn task(
-    future: impl Future<Output = ()> + Send + 'static,
-) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    Box::pin(future)
-}
-
-/// Serves a connection until another needs its place.
-async fn until_evicted(evicted: Evicted, served: impl Future<Output = ()>) {
-    tokio::select! {
-        // First, so that no request begins after the eviction.
-        biased;
-        () = evicted.wait() => tracing::debug!("closed an unauthenticated connection to make room"),
-        () = served => {}
-    }
+    let connection = |stream, origin, place| {
+        connection::unix(context.clone(), stream, origin, place, Arc::clone(&allowed))
+    };
+    places.accept(socket, connection).await;
 }
 
 /// Counts the ends of runs for the metrics: the status has only the last one.

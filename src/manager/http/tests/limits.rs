@@ -171,3 +171,15 @@ async fn those_who_wait_do_not_keep_out_those_who_act() {
         assert_eq!(open().await.get(&target, token).await.status, 204);
     }
 }
+
+#[test]
+fn connections_leave_descriptors_for_everything_else() {
+    let usual = Limits::default().within(1024);
+    assert_eq!(usual, Limits::default());
+    for descriptors in [40, 64, 100, 256, 512] {
+        let limits = Limits::default().within(descriptors);
+        let capacity = limits.capacity();
+        assert!(2 * capacity.descriptors() * 2 <= descriptors, "{descriptors}: {limits:?}");
+        assert!(limits.waiting + capacity.unproven() < limits.connections, "{limits:?}");
+    }
+}

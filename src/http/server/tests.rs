@@ -1,8 +1,16 @@
 //! Who is evicted for whom.
 
+use std::future::ready;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use http_body_util::Empty;
+use hyper::body::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
 use super::*;
 
-const LIMITS: Limits = Limits { connections: 8, ..Limits::DEFAULT };
+const CAPACITY: Capacity = Capacity { connections: 8, per_address: 4 };
 
 fn from(last: u8) -> Origin {
     Origin::Address(IpAddr::from([10, 0, 0, last]))
@@ -19,7 +27,7 @@ fn table(connections: &[(u8, Use)]) -> Table {
 }
 
 fn evicted(connections: &[(u8, Use)], newcomer: u8) -> Option<u64> {
-    table(connections).evicted_for(&LIMITS, from(newcomer))
+    table(connections).evicted_for(&CAPACITY, from(newcomer))
 }
 
 use Use::{Call, Idle, Probe, Silent};
@@ -37,7 +45,7 @@ fn an_origin_with_its_share_takes_its_own_oldest_place() {
     assert_eq!(evicted(&share, 2), None);
 }
 
-#[test] // proves ACCESS-8
+#[test] // proves ACCESS-8, ACCESS-16
 fn the_greediest_origin_loses_its_oldest_place() {
     let full = [
         (1, Silent), // the kubelet: it came first, but has one place only
@@ -82,11 +90,11 @@ fn calls_are_never_evicted_and_do_not_take_all_places() {
     let mut table = table(&[(1, Silent); 8]);
     for number in 0..8 {
         table.request_begins(number);
-        table.request_is_call(&LIMITS, number);
+        table.request_is_call(&CAPACITY, number);
     }
     let calls = table.connections.values().filter(|held| held.used == Call).count();
     assert_eq!(calls, 6);
-    assert_eq!(table.evicted_for(&LIMITS, from(2)), Some(6));
+    assert_eq!(table.evicted_for(&CAPACITY, from(2)), Some(6));
 }
 
 #[test]
@@ -95,7 +103,7 @@ fn an_ended_request_leaves_what_its_connection_has_shown() {
     for number in 0..2 {
         table.request_begins(number);
     }
-    table.request_is_call(&LIMITS, 1);
+    table.request_is_call(&CAPACITY, 1);
     for number in 0..2 {
         table.request_ends(number);
     }
@@ -110,16 +118,48 @@ fn an_ended_request_leaves_what_its_connection_has_shown() {
 
 #[tokio::test]
 async fn an_evicted_connection_keeps_its_descriptor_until_it_is_closed() {
-    let limits = Limits { connections: 1, ..Limits::DEFAULT };
-    let places = Places::new(limits, Counter::default());
+    static EVICTIONS: AtomicU32 = AtomicU32::new(0);
+    let count = || {
+        EVICTIONS.fetch_add(1, Ordering::Relaxed);
+    };
+    let places = Places::new(Capacity { connections: 1, per_address: 1 }, count, || ());
     let (first, evicted) = places.enter(from(1), places.descriptor().await);
     let (second, _evicted) = places.enter(from(2), places.descriptor().await);
     evicted.wait().await;
-    assert_eq!(places.evictions.get(), 1);
+    assert_eq!(EVICTIONS.load(Ordering::Relaxed), 1);
     assert_eq!(places.descriptors.available_permits(), 0);
     drop(first);
     assert_eq!(places.descriptors.available_permits(), 1);
     drop(second);
     places.all_closed().await;
     assert!(places.table().connections.is_empty());
+}
+
+/// The first bytes of the answer on a new connection to this server, and the connection.
+async fn ask(address: SocketAddr) -> (String, TcpStream) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let mut head = [0; 15];
+    stream.read_exact(&mut head).await.unwrap();
+    (String::from_utf8_lossy(&head).into_owned(), stream)
+}
+
+#[tokio::test] // proves ACCESS-16
+async fn a_newcomer_is_served_while_all_places_are_taken() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let limits = Limits { connections: 2, head: Duration::from_secs(60), whole: None };
+    let answer = |_| ready(Response::new(Empty::<Bytes>::new()));
+    let server = tokio::spawn(serve(listener, limits, answer));
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        held.push(TcpStream::connect(address).await.unwrap());
+    }
+    let (head, mut kept) = ask(address).await;
+    assert_eq!(head, "HTTP/1.1 200 OK");
+    // The oldest has lost its place.
+    assert_eq!(held[0].read(&mut [0]).await.unwrap_or(0), 0);
+    // Without the server no connection is left.
+    server.abort();
+    while kept.read(&mut [0; 64]).await.unwrap_or(0) > 0 {}
 }
