@@ -19,11 +19,9 @@ pub struct Intent {
     /// Reason why the engine is not started without a request.
     pub held: Option<Held>,
     /// The request that last changed [`Self::desired`], if a request did.
-    #[serde(default)]
     pub asked: Option<Asked>,
     /// True if the last start was requested, and the engine has not been ready since: if it ends,
     /// it is held, also by the next container.
-    #[serde(default)]
     pub unproven: bool,
     /// Number of times in a row that the engine has ended together with its manager since then.
     #[serde(default, skip_serializing_if = "is_zero")]

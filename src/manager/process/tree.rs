@@ -39,9 +39,7 @@ pub struct Tree {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// Start times of members, by pid.
-    #[serde(default)]
     known: BTreeMap<u32, u64>,
-    #[serde(default)]
     uids: BTreeSet<u32>,
 }
 

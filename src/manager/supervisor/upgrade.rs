@@ -218,26 +218,18 @@ pub struct HandOver {
     /// Path of that program's file: executed by a descriptor, a program does not find its own.
     pub(super) program: PathBuf,
     /// Descriptor of the program itself, for the case that the other one cannot start.
-    #[serde(default)]
     pub(super) previous: Option<RawFd>,
     /// Descriptor of the listener.
-    #[serde(default)]
     pub(super) listener: Option<RawFd>,
     /// Reason why the program that was executed could not start: it has executed this one again.
-    #[serde(default)]
     pub(super) failed: Option<String>,
     /// Milliseconds by which the program's clock is ahead of the time of day.
-    #[serde(default)]
     pub(super) clock_ahead: i64,
     pub(super) lifecycle: TakenOver,
     /// Last result of the readiness probe.
-    #[serde(default)]
     pub(super) ready: Option<bool>,
-    #[serde(default)]
     pub(super) seen: Seen,
-    #[serde(default)]
     pub(super) inherited: Inherited,
-    #[serde(default)]
     pub(super) oom_kills: Option<u64>,
     /// Config that the engine was started on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
