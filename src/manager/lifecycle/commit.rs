@@ -132,16 +132,10 @@ impl Lifecycle {
 
     /// The intent that the journal must contain: the one that is being written, otherwise the current one.
     pub fn journaled_intent(&self) -> &Intent {
-        match &self.deciding {
-            Some(Deciding::Committing { proposed, .. }) => proposed,
-            Some(
-                Deciding::Preparing(_)
-                | Deciding::Resuming { .. }
-                | Deciding::Verifying(_)
-                | Deciding::Upgrading(_)
-                | Deciding::Spawning { .. },
-            )
-            | None => &self.intent,
+        if let Some(Deciding::Committing { proposed, .. }) = &self.deciding {
+            proposed
+        } else {
+            &self.intent
         }
     }
 
@@ -182,20 +176,12 @@ impl Lifecycle {
     /// intent that is being written. Only a stop that is being written is not changed.
     pub(super) fn amend(&mut self, change: impl Fn(&mut Intent)) {
         change(&mut self.intent);
-        match &mut self.deciding {
-            Some(Deciding::Committing { act: Act::Stop { .. }, .. }) => {
+        if let Some(Deciding::Committing { proposed, act, .. }) = &mut self.deciding {
+            if let Act::Stop { .. } = act {
                 self.record();
                 return;
             }
-            Some(Deciding::Committing { proposed, .. }) => change(proposed),
-            Some(
-                Deciding::Preparing(_)
-                | Deciding::Resuming { .. }
-                | Deciding::Verifying(_)
-                | Deciding::Upgrading(_)
-                | Deciding::Spawning { .. },
-            )
-            | None => {}
+            change(proposed);
         }
         self.persist();
     }
@@ -254,13 +240,7 @@ impl Lifecycle {
             }
             Act::Spawn(prepared) => {
                 self.exit_after_stop = false;
-                self.deciding = Some(Deciding::Spawning {
-                    origin: Origin::Request,
-                    pending: Some(pending),
-                    prepared: prepared.clone(),
-                    config_changed: false,
-                });
-                self.out.push(Effect::Spawn(prepared));
+                self.spawn(Origin::Request, Some(pending), prepared);
             }
             Act::Acknowledge => {
                 self.end_drain_ahead();

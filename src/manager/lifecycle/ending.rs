@@ -245,11 +245,9 @@ impl Lifecycle {
         };
         self.timers.retain(|timer, _| goes_on(timer));
     }
-}
 
-// Decisions at the end of a run: end, stay stopped, hold or restart.
+    // Decisions at the end of a run: end, stay stopped, hold or restart.
 
-impl Lifecycle {
     pub(super) fn run_is_over(&mut self, run: &Run, reason: ExitReason) {
         if self.terminating {
             self.phase = Phase::Stopped;

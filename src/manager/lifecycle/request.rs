@@ -305,13 +305,7 @@ impl Lifecycle {
         self.intent.config = prepared.choice;
         self.intent.checksum.clone_from(&prepared.checksum);
         self.persist();
-        self.deciding = Some(Deciding::Spawning {
-            origin: Origin::Resume(before),
-            pending: None,
-            prepared: prepared.clone(),
-            config_changed: false,
-        });
-        self.out.push(Effect::Spawn(prepared));
+        self.spawn(Origin::Resume(before), None, prepared);
     }
 
     /// Takes back a start whose config changed before the spawn: the start is still due.

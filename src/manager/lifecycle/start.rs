@@ -225,6 +225,13 @@ impl Lifecycle {
         }
     }
 
+    /// Asks for the engine to be spawned on this config.
+    pub(super) fn spawn(&mut self, origin: Origin, pending: Option<Pending>, prepared: Prepared) {
+        self.out.push(Effect::Spawn(prepared.clone()));
+        self.deciding =
+            Some(Deciding::Spawning { origin, pending, prepared, config_changed: false });
+    }
+
     pub(super) fn proved(&mut self) {
         self.timers.insert(Timer::Keep, self.now + Limits::KEEP_TIMEOUT);
         self.out.push(Effect::Keep(KeepAs::LastGood));
@@ -256,11 +263,9 @@ impl Lifecycle {
             }
         }
     }
-}
 
-// Requests that a config is verified and staged before a start.
+    // Requests that a config is verified and staged before a start.
 
-impl Lifecycle {
     pub(super) fn prepared(&mut self, result: Result<Prepared, Refusal>) {
         self.timers.remove(&Timer::Prepare);
         match (self.deciding.take(), result) {
@@ -274,15 +279,7 @@ impl Lifecycle {
             (Some(Deciding::Verifying(pending)), Err(refusal)) => {
                 self.refuse(pending, refusal);
             }
-            (Some(Deciding::Preparing(origin)), Ok(prepared)) => {
-                self.deciding = Some(Deciding::Spawning {
-                    origin,
-                    pending: None,
-                    prepared: prepared.clone(),
-                    config_changed: false,
-                });
-                self.out.push(Effect::Spawn(prepared));
-            }
+            (Some(Deciding::Preparing(origin)), Ok(prepared)) => self.spawn(origin, None, prepared),
             (Some(Deciding::Preparing(_)), Err(refusal)) => {
                 self.prepare_failed(refusal);
             }

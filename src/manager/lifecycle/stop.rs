@@ -125,12 +125,10 @@ impl Lifecycle {
         self.out.push(Effect::KillTree);
         self.out.push(Effect::ScanTree);
     }
-}
 
-// A drain ahead of a stop: the engine serves on, but is not ready for a short time. If no stop comes,
-// it is ready again by itself: nothing is decided yet, so nothing is written down.
+    // A drain ahead of a stop: the engine serves on, but is not ready for a short time. If no stop comes,
+    // it is ready again by itself: nothing is decided yet, so nothing is written down.
 
-impl Lifecycle {
     pub(super) fn drain_requested(&mut self, request: DrainRequest) {
         let reply = self.drain_ahead(request);
         self.out.push(Effect::Reply(reply));
@@ -164,11 +162,9 @@ impl Lifecycle {
             self.timers.remove(&Timer::Drain);
         }
     }
-}
 
-// The end of the manager itself: what TERM causes, and when the manager may exit.
+    // The end of the manager itself: what TERM causes, and when the manager may exit.
 
-impl Lifecycle {
     /// Ends the engine, then the manager, after TERM. Cancels a start that is not spawned yet, and
     /// ends a drain that is longer than that of the settings: such a drain would take the engine's
     /// own time to end, and a pod that is being deleted has left its Services.
@@ -258,12 +254,10 @@ impl Lifecycle {
             self.out.push(Effect::Exit(code));
         }
     }
-}
 
-// A run whose end no manager saw: the container was killed as a whole, with the engine and the
-// manager in it. A kubelet from 1.28 on does so on cgroup v2 when memory runs out.
+    // A run whose end no manager saw: the container was killed as a whole, with the engine and the
+    // manager in it. A kubelet from 1.28 on does so on cgroup v2 when memory runs out.
 
-impl Lifecycle {
     /// Takes over a run from the journal, before anything else is decided. True if the intent
     /// changed by that.
     pub(super) fn ended_with_manager(&mut self, run: &api::Run) -> bool {
