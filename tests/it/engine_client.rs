@@ -5,6 +5,8 @@ mod connections;
 mod outside;
 mod privileges;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -17,7 +19,7 @@ use stayput_http::https::{Identity, Pem};
 use crate::support::fake_manager::{FakeManager, Reply, Script};
 use crate::support::pki::Pki;
 use crate::support::ports::closed_port;
-use crate::support::wait::eventually;
+use crate::support::stopped_clock::{advance_once, on_stopped_clock};
 
 /// How long endpoints may take that should answer.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -25,6 +27,12 @@ const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 fn wait<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(future)
+}
+
+/// Lets this time pass once the fake has got the request, which it does not answer.
+fn wait_for_mute<T>(mute: &FakeManager, future: impl Future<Output = T>, time: Duration) -> T {
+    let passes = advance_once(|| !mute.seen().is_empty(), time);
+    on_stopped_clock(async { tokio::join!(future, passes).0 })
 }
 
 fn client(ports: &[u16], access: &Access, bound: Duration) -> EngineClient {
@@ -120,16 +128,15 @@ fn no_node_is_waited_for_as_allocation_is_restored() {
 fn a_write_that_may_have_been_done_is_not_done_again() {
     let (mute, silent) = FakeManager::on_port(None, Script::Silence);
     let (fake, port) = answering(200, json!({ "acknowledged": true }));
-    // Long enough to connect on a busy machine.
-    let client = client(&[silent, port], &Access::Plain, Duration::from_secs(2));
-    match wait(client.tighten(&Allocation::default(), "primaries", "{}")) {
+    let client = client(&[silent, port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
+    let unset = Allocation::default();
+    match wait_for_mute(&mute, client.tighten(&unset, "primaries", "{}"), ENGINE_ANSWER_TIMEOUT) {
         Err(EngineError::Unanswered(why)) => {
             assert!(why.contains("PUT /_cluster/settings"), "{why}");
             assert!(why.contains(&format!("http://127.0.0.1:{silent}")), "{why}");
         }
         other => panic!("{other:?}"),
     }
-    eventually("the first one has got it", || (!mute.seen().is_empty()).then_some(()));
     assert_eq!((mute.seen().len(), fake.seen().len()), (1, 0));
 }
 
@@ -137,9 +144,8 @@ fn a_write_that_may_have_been_done_is_not_done_again() {
 fn a_read_is_asked_of_the_next_when_one_is_mute_and_of_that_one_first_from_then_on() {
     let (mute, silent) = FakeManager::on_port(None, Script::Silence);
     let (fake, port) = answering(200, health());
-    // Long enough to try the second endpoint on a busy machine.
-    let client = client(&[silent, port], &Access::Plain, Duration::from_secs(2));
-    wait(client.health()).expect("health");
+    let client = client(&[silent, port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
+    wait_for_mute(&mute, client.health(), ENGINE_ANSWER_TIMEOUT).expect("health");
     wait(client.health()).expect("health");
     assert_eq!((mute.seen().len(), fake.seen().len()), (1, 2));
 }
@@ -167,9 +173,11 @@ fn one_node_alone_is_given_the_time_to_find_a_master() {
     fn refused() -> Reply {
         Reply::json(503, json!({ "error": { "type": "master_not_discovered_exception" } }))
     }
+    static HAS_PASSED: AtomicBool = AtomicBool::new(false);
     fn waits_in_vain(_: &str) -> Reply {
-        // More than a quarter of the client's timeout.
-        std::thread::sleep(Duration::from_secs(6));
+        while !HAS_PASSED.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(1));
+        }
         refused()
     }
     let master_timeout = |fake: &FakeManager| {
@@ -177,13 +185,23 @@ fn one_node_alone_is_given_the_time_to_find_a_master() {
         line.split_once("master_timeout=")
             .map(|(_, rest)| rest.split(' ').next().unwrap().to_owned())
     };
-    for (script, given) in
-        [(Script::ByPath(waits_in_vain), "500ms"), (Script::Always(refused()), "15000ms")]
-    {
+    // More than a quarter of the client's timeout.
+    let long = Duration::from_secs(6);
+    for (script, passed, given) in [
+        (Script::ByPath(waits_in_vain), long, "500ms"),
+        (Script::Always(refused()), Duration::ZERO, "15000ms"),
+    ] {
         let (first, lost) = FakeManager::on_port(None, script);
         let (next, port) = answering(200, health());
         let client = client(&[lost, port], &Access::Plain, Duration::from_secs(20));
-        assert_eq!(wait(client.health()).expect("health").number_of_nodes, 3);
+        let health = on_stopped_clock(async {
+            let passes = async {
+                advance_once(|| !first.seen().is_empty(), passed).await;
+                HAS_PASSED.store(true, Ordering::Relaxed);
+            };
+            tokio::join!(client.health(), passes).0
+        });
+        assert_eq!(health.expect("health").number_of_nodes, 3);
         assert_eq!(master_timeout(&first).as_deref(), Some("15000ms"));
         assert_eq!(master_timeout(&next).as_deref(), Some(given));
     }
@@ -220,17 +238,19 @@ fn all_endpoints_together_have_twice_the_time_of_one() {
 
 #[test] // proves RESTART-15
 fn a_flush_never_fails_and_never_waits_longer_than_it_may() {
-    let (_mute, silent) = FakeManager::on_port(None, Script::Silence);
+    let (mute, silent) = FakeManager::on_port(None, Script::Silence);
     let (_fake, port) = answering(200, identity_of_nobody());
     let engine = wait(client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT).identify());
     let Ok(engine) = engine else { panic!("{engine:?}") };
     let client = client(&[silent], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
-    let began = Instant::now();
-    match wait(client.flush(&engine, Duration::from_secs(2))) {
+    match wait_for_mute(
+        &mute,
+        client.flush(&engine, Duration::from_secs(2)),
+        Duration::from_secs(2),
+    ) {
         Flush::NotKnown(why) => assert!(why.contains("no answer within 2s"), "{why}"),
         done @ Flush::Done { .. } => panic!("{done:?}"),
     }
-    assert!(began.elapsed() < ENGINE_ANSWER_TIMEOUT);
 }
 
 /// One answer that fits all three requests to an OpenSearch.

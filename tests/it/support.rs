@@ -10,6 +10,7 @@ pub(crate) mod pki;
 pub(crate) mod program;
 pub(crate) mod sources;
 pub(crate) mod standin_cluster;
+pub(crate) mod stopped_clock;
 pub(crate) mod wait;
 pub(crate) mod yaml;
 
