@@ -50,7 +50,7 @@ fn locked(root: &str) -> BTreeSet<String> {
 #[test] // proves OPERATE-19
 fn the_bill_names_every_crate_that_the_program_is_built_from() {
     for (program, crate_of_ours) in
-        [("stayput", "stayput-manager"), ("kubectl-stayput", "stayput-reconciler")]
+        [("stayput", "stayput-manager"), ("kubectl-stayput", "stayput-kubectl")]
     {
         let sbom = sbom(program);
         let crates = crates(&sbom);
