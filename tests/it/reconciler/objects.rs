@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 pub(super) use stayput_standin::harness::objects::{pod, pod_status, secret};
 
-/// Much longer than any step takes on a busy machine: if a test reaches it, there is a bug.
-pub(super) const DEADLINE: Duration = Duration::from_secs(90);
+/// Much longer than any step takes on a busy machine: if a test reaches it, there is a bug. Some steps wait for
+/// an interval of the reconciler, which is a minute.
+pub(super) const DEADLINE: Duration = Duration::from_secs(180);
 /// The namespace of everything.
 pub(super) const NAMESPACE: &str = "default";
 /// The shared key of managers and reconciler.
