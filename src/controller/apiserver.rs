@@ -1,6 +1,5 @@
-//! Every call to the apiserver: bounded in time, counted, and with errors that say what to do.
-//!
-//! The connection to the apiserver: every wait on it ends, and no call is repeated in secret.
+//! Every call to the apiserver: bounded in time, counted, never repeated in secret, and with errors that say
+//! what to do.
 
 mod error;
 mod objects;

@@ -1,10 +1,6 @@
-//! Keeps the managers' certificates and the copy of the apiserver's keys valid. `stayput_certificates`
-//! decides what to write; this module makes the calls.
-//!
-//! Changes only objects that `kubectl stayput init` made, each write on the version that was read. The
-//! reconciler has no right to create: it reports absent objects.
-//!
-//! Reports certificates and keys to people: a condition, gauges and events.
+//! Keeps the managers' certificates and the copy of the apiserver's keys valid, and reports them.
+//! `stayput_certificates` decides what to write. Changes only objects that `kubectl stayput init` made, each
+//! write on the version that was read; absent ones are reported.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};

@@ -1,10 +1,4 @@
-//! The command line of `stayput-reconciler`.
-//!
-//! Errors of the program, as it prints them.
-//!
-//! `run`: options in, controller running until TERM.
-//!
-//! Raises the limit of this process's file descriptors.
+//! The command line of `stayput-reconciler`: options in, controller running until TERM.
 
 use std::ffi::OsString;
 use std::io;

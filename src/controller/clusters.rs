@@ -1,9 +1,6 @@
-//! The SearchClusters as the watch shows them, and the newest known state of one of them.
-//!
-//! Versions of objects of the apiserver.
-//!
-//! SearchClusters that cannot be decoded: edited by hand, or written by another version. Each is
-//! reported in the log, in an event and as a metric, and left alone until it can be decoded again.
+//! The SearchClusters as the watch shows them, the newest known state of one of them, and those that cannot
+//! be decoded: edited by hand, or written by another version. Each of these is reported in the log, in an
+//! event and as a metric, and left alone until it can be decoded again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,11 +1,5 @@
 //! Our credentials for managers and engine, and their CAs: from the Secrets that a SearchCluster names. They
 //! are read when needed, cached for a short time, and read again as soon as they are not accepted.
-//!
-//! Errors of missing or unusable credentials.
-//!
-//! TLS settings and clients for the managers.
-//!
-//! Tokens for the managers; each is valid for the manager of one pod.
 
 mod engine;
 mod secrets;

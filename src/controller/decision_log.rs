@@ -1,9 +1,6 @@
-//! Logs the decisions that people ask about after an incident: which node is next, in which state of the
-//! cluster, and what the others wait for. Each is logged when it changes, and not at each look.
-//!
-//! Changes between two ledgers, for the log and the metrics.
-//!
-//! Writes transitions to the log and the metrics.
+//! The log of decisions: which node is next, in which state of the cluster, and what the others wait for; and
+//! the changes between two ledgers, which also count in the metrics. A line is logged when it changes, not at
+//! each look.
 
 use std::collections::{BTreeMap, BTreeSet};
 

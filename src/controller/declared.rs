@@ -1,7 +1,5 @@
-//! Makes the objects of a declared cluster. `stayput_declare` decides what to make; this module makes the
-//! calls.
-//!
-//! Progress of carrying out the declaration, for people.
+//! Makes the objects of a declared cluster, and reports the progress. `stayput_declare` decides what to make;
+//! this module makes the calls.
 
 mod leave;
 mod objects;

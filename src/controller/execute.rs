@@ -1,6 +1,4 @@
 //! Executes a plan's actions: each is one call. Its effect shows at the next observation; it is not assumed.
-//!
-//! The flushes before stops: each is done once in a restart.
 
 pub(super) mod patches;
 

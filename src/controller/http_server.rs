@@ -1,13 +1,7 @@
-//! The HTTP server for any address, and the answers of `/livez`, `/readyz` and `/metrics`.
-//!
-//! Readiness of the controller.
-//!
-//! `GET /snapshots/{namespace}/{name}`: the snapshot that the next decision would be made from. Only on the
-//! loopback address: its clients are on this machine, or may forward a port of this pod.
-//!
-//! Requests for a snapshot of one SearchCluster, from the HTTP server to the task of that cluster.
-//!
-//! Makes a snapshot for people: observes everything as in a reconcile, and changes nothing.
+//! The HTTP servers: `/livez`, `/readyz` and `/metrics` for any address, and `GET
+//! /snapshots/{namespace}/{name}`, the snapshot that the next decision would be made from, on the loopback
+//! address alone: its clients are on this machine, or may forward a port of this pod. The task of the
+//! SearchCluster makes it, as in a reconcile, and changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;

@@ -1,9 +1,5 @@
 //! The pods of one SearchCluster, from the watch and from the answers to our own patches. Keeps only the
 //! facts that decisions need, because there may be ten thousand pods.
-//!
-//! The part of a pod that decisions need.
-//!
-//! Finds out if the phase on an object is part of a configuration that a tool applies.
 
 mod live;
 mod start;

@@ -1,7 +1,5 @@
 //! Time until a SearchCluster is reconciled again: zero after an action, but never a hot loop. Pure: time
 //! enters as durations.
-//!
-//! Pauses between attempts.
 
 use std::time::Duration;
 

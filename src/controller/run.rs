@@ -1,6 +1,4 @@
 //! Runs the controller with its settings, until its end.
-//!
-//! The settings of the controller.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,8 +1,5 @@
-//! Writes the status: the ledger, which decisions are made from, and the report for people.
-//!
-//! Decides when to write a report although the ledger does not change: rarely, because it is for people.
-//!
-//! The report in the status, and its numbers for the metrics. Pure.
+//! Writes the status: the ledger, which decisions are made from, and the report for people. A report beside
+//! an unchanged ledger is written rarely.
 
 mod difference;
 

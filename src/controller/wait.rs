@@ -1,9 +1,5 @@
-//! Waits between two reconciles: until a watch, a manager or the engine reports a change, or the time is
-//! over.
-//!
-//! Long polls of the managers of members under way: they report a change when it happens.
-//!
-//! Waits for the next edit of a StatefulSet that owns pods, while pods are updated.
+//! Waits between two reconciles: until a watch, a manager (by a long poll), the owner of pods or the engine
+//! reports a change, or the time is over.
 
 mod engine_change;
 

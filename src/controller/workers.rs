@@ -1,13 +1,5 @@
-//! Watches SearchClusters and runs a task for each.
-//!
-//! SearchClusters whose task has ended by a fault of ours: each is started again after a pause, so that one
-//! that fails each time does no other harm.
-//!
-//! The SearchClusters that the watches have shown.
-//!
-//! The task of one SearchCluster: reconcile, wait, and again; never two reconciles at once.
-//!
-//! Notices a reconcile that hangs.
+//! Watches SearchClusters and runs a task for each: reconcile, wait, and again; never two reconciles of one
+//! at once. A task that ends by a fault of ours, or hangs, is started again after a pause; the others go on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;

@@ -1,6 +1,4 @@
-//! An engine's answer: the reason of a refusal, or the body.
-//!
-//! Errors of requests to an engine.
+//! An engine's answer: the body, or the reason of a refusal; and the errors of requests.
 
 use std::error::Error as StdError;
 use std::fmt;

@@ -1,10 +1,5 @@
-//! The allocation setting, and our marker beside it.
-//!
-//! The setting that excludes nodes from allocation by their names.
-//!
-//! Voting exclusions: an excluded node has no vote. They stay until they are removed, all at the same time.
-//!
-//! Flushes before a stop: this makes recovery short. A failed flush never blocks a restart.
+//! Changes in the cluster: the allocation setting with our marker, the nodes excluded from allocation, voting
+//! exclusions, and flushes. A failed flush never blocks a restart.
 
 use std::time::Duration;
 

@@ -1,6 +1,4 @@
 //! The distribution and version of an engine.
-//!
-//! Version numbers of engines.
 
 use std::collections::BTreeMap;
 use std::fmt;

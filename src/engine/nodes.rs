@@ -1,9 +1,5 @@
-//! Reads the nodes in the cluster: a small read that is repeated while we wait for a node.
-//!
-//! Reads the details that each node reports about itself: other nodes do not know them.
-//!
-//! Snapshots that are being taken, as the cluster state has them. `GET _snapshot/_status` would ask every
-//! node and every repository.
+//! The nodes in the cluster: the small list that is repeated while we wait for one, the details that each
+//! reports about itself, and the snapshots that are taken of their shards.
 
 use std::collections::{BTreeMap, BTreeSet};
 

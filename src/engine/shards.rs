@@ -1,8 +1,5 @@
-//! Reads shard copies from the routing table of the cluster state, and closed indices that have none there.
-//!
-//! Searchable snapshots: indices whose data is in a snapshot repository. Their store type says so.
-//!
-//! Asks the engine why a shard does not move away from its node.
+//! Shard copies of the cluster state, searchable snapshots among their indices, and the reason why a copy
+//! stays on its node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,6 +1,5 @@
-//! Calls for the objects of declared clusters.
-//!
-//! Calls for the managers' certificates, and for the keys that tokens are signed with.
+//! Calls for the objects of declared clusters, for certificates, and for the keys that tokens are signed
+//! with.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};

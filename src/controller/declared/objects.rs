@@ -1,8 +1,5 @@
-//! Reads the existing objects of a declared cluster.
-//!
-//! Applies objects, in their order, and never takes over one that another owner has.
-//!
-//! Deletes the config Secrets of node sets that are gone.
+//! The objects of a declared cluster: reads them, applies them in their order, never takes over one that
+//! another owner has, and deletes the config Secrets of node sets that are gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 

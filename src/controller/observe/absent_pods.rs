@@ -1,11 +1,6 @@
-//! Pods that StatefulSets want and that are absent, although there was time to make them: no pod shows who
-//! refuses them (a quota, a webhook).
-//!
-//! Finds out if a StatefulSet would make a deleted pod again. By default (`podManagementPolicy:
-//! OrderedReady`) it makes none while one of a lower ordinal is missing, is being deleted, or is not ready.
-//!
-//! Pods of a SearchCluster whose selector was edited and matches no pod any more: as long as they exist,
-//! their debts stay.
+//! Pods that are not there: those that a StatefulSet wants and does not make (a quota, a webhook), those that
+//! it would not make again yet (`podManagementPolicy: OrderedReady`), and those that the selector no longer
+//! selects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;

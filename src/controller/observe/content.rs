@@ -1,9 +1,5 @@
 //! The Secrets and ConfigMaps that containers, and init containers, read when they are started. Keeps only
 //! digests of their contents.
-//!
-//! Cached state of a Secret or ConfigMap: digests of its content.
-//!
-//! Reads the contents of Secrets and ConfigMaps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,8 +1,5 @@
-//! Dry runs of pod patches: would the apiserver change pods as their templates ask? Admission may refuse an
-//! image or a size, and after the stop that would be known too late.
-//!
-//! Dry runs of undoing a pod patch: would the apiserver give a pod the images and sizes again that it had
-//! before an update? If it refuses, repeating the rollback would keep the engine stopped.
+//! Dry runs of pod patches, and of undoing them: admission may refuse an image or a size, and after the stop
+//! that would be known too late.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,5 @@
-//! Finds out if Services send requests to a pod: from the EndpointSlices of its namespace. They are listed
-//! only while a manager drains. Without the right to do so, the manager ends the drain by itself.
-//!
-//! Waits for the next change of an EndpointSlice of the namespace, while a node drains.
+//! Finds out if Services send requests to a pod: from the EndpointSlices of its namespace, which are listed
+//! and watched only while a manager drains. Without the right to do so, the manager ends the drain by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;

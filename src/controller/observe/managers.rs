@@ -1,6 +1,4 @@
-//! Observes the managers: the last status of each.
-//!
-//! Difference between a manager's clock and ours.
+//! Observes the managers: the last status of each, and the difference between its clock and ours.
 
 mod poll;
 

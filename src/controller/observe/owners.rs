@@ -1,7 +1,5 @@
-//! The owners of pods: finds out if one is about to replace a pod, so that a restart in place would be for
-//! nothing, and how the pod differs from its owner's template.
-//!
-//! The changes between two templates that a living pod takes. Pure.
+//! The owners of pods: whether one is about to replace a pod, so that a restart in place would be for
+//! nothing, and the changes from its template that a living pod takes.
 
 mod templates;
 #[cfg(test)]

@@ -1,8 +1,5 @@
-//! Dry runs of creating replacement pods: a quota, Pod Security or a policy may refuse one, and after the
-//! deletion that would be known too late.
-//!
-//! The uids of the volume claims of replaced pods: the replacement must be on the same disks, and a claim
-//! that was deleted and made again has the same name.
+//! The replacement of a pod: dry runs of its creation, which a quota, Pod Security or a policy may refuse,
+//! and the uids of its volume claims: a claim that was deleted and made again has the same name.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,9 +1,5 @@
-//! The part of a snapshot that comes from the watches.
-//!
-//! Age at which cached facts about a pod are read again.
-//!
-//! Notices that the wall clock has jumped forward: a time server has set it, or a machine was suspended. Deadlines
-//! are in the ledger by the wall clock, since the next leader has to read them.
+//! The part of a snapshot that comes from the watches, the age at which other facts are read again, and jumps
+//! of the wall clock, by which the deadlines in the ledger are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,9 +1,5 @@
-//! The config in its Secrets and ConfigMaps. Keeps only digests of their contents, and of the engine's
-//! settings those that may need all nodes at once.
-//!
-//! Reads the engine's settings in a file.
-//!
-//! The files of a pod's configs, as its manager lists them.
+//! The config in its Secrets and ConfigMaps, and as a pod's manager lists it. Keeps only digests of their
+//! contents, and of the engine's settings those that may need all nodes at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,6 +1,4 @@
-//! Input of containers and their pods at their start, and its time.
-//!
-//! Reads from a pod's status, by the scheduler and the kubelet, why it has not started yet.
+//! The start of a pod: what its containers have read then, and why it has not started yet.
 
 use std::collections::BTreeSet;
 

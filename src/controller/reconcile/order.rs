@@ -1,7 +1,5 @@
 //! The order in which the actions of a plan are carried out. Those of one part do not depend on each other.
-//!
-//! Delays the phase of a stop on pods. Most nodes are drained and stopped within a few seconds: then that
-//! phase costs no write of its own.
+//! The phase of a stop is written late: most nodes are stopped within seconds, and then it costs no write.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,6 +1,4 @@
-//! Finds out if the nodes under way are in the cluster again.
-//!
-//! The data directories that the engine of each pod reports.
+//! The nodes that the engine lists: which of those under way are back, and where each has its data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

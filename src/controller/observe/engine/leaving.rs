@@ -1,11 +1,5 @@
-//! Reads the engine for nodes that leave: the exclusion, then nodes, votes and shards, then the reasons why
-//! shards stay.
-//!
-//! Reads only the list of nodes of a cluster.
-//!
-//! Reads the engine's view of nodes that leave.
-//!
-//! Finds out if the engine of a declared cluster has formed a cluster.
+//! Questions to the engine beside the look of a restart: nodes that leave, with the reasons why shards stay;
+//! the list of nodes alone; and whether the cluster of a declaration has formed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;

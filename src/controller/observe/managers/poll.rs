@@ -1,7 +1,5 @@
-//! Asks many managers for their status at the same time.
-//!
-//! Managers that no decision waits for: those of nodes that are not under way. One that hangs delays no look;
-//! its answer, or its silence, counts at the next one.
+//! Asks many managers for their status. Those of nodes that are not under way are asked in the background:
+//! one that hangs delays no look; its answer, or its silence, counts at the next one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

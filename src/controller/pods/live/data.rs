@@ -1,8 +1,6 @@
-//! Finds the place of an engine's data from the engine's own report of its directories: on a volume claim, on
-//! another volume, or in the container itself. The pod alone does not tell: a variable, a file or a script
-//! may name another directory.
-//!
-//! Finds out if the engine of a pod would look for its data at another place with another template.
+//! The place of an engine's data, from the engine's own report of its directories: on a volume claim, on
+//! another volume, or in the container itself; and whether another template has it elsewhere. The pod alone
+//! does not tell: a variable, a file or a script may name another directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
