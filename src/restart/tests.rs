@@ -22,7 +22,6 @@ mod page;
 mod progress;
 mod properties;
 mod recovering;
-mod releases;
 mod replaced;
 mod resumed;
 mod saved;

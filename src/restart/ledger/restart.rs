@@ -44,7 +44,7 @@ pub struct Restart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub frozen: Option<Time>,
-    /// The nodes, by name and uid of the pod. In JSON they are in three fields: see [`written`].
+    /// The nodes, by name and uid of the pod. In JSON they are in two fields: see [`written`].
     #[serde(flatten, with = "written")]
     #[schemars(flatten, with = "written::Written")]
     pub members: Vec<Member>,
@@ -138,10 +138,10 @@ pub struct Member {
     #[schemars(with = "String")]
     pub since: Time,
     /// Sequence of our stop; 0 while it is scheduled.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub stop_sequence: u64,
     /// Sequence of our start, higher than that of the stop; 0 while it is scheduled.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub start_sequence: u64,
     /// Checksum that the engine is to be started with, if its manager knows the engine's config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -186,8 +186,8 @@ pub struct Member {
     pub ending: Option<Ending>,
 }
 
-const fn is_zero(number: &u32) -> bool {
-    *number == 0
+fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
 }
 
 /// How far a member is. What the pod shows between (`stop`, `start`) follows from what its manager

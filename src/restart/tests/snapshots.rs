@@ -43,7 +43,7 @@ fn read(folder: PathBuf) -> Vec<(String, Saved)> {
     files.into_iter().map(named).collect()
 }
 
-#[test]
+#[test] // proves RESTART-25
 fn what_is_planned_for_each_snapshot_is_written_down() {
     let update = std::env::var_os("UPDATE_DOCS").is_some();
     if let Some(recorded) = std::env::var_os("STAYPUT_RECORDED").filter(|_| update) {
@@ -76,5 +76,5 @@ fn the_snapshots_name_no_machine_and_are_small() {
         size += text.len();
         files += 1;
     }
-    assert!(size < 600_000, "{size} bytes in {files} files");
+    assert!(size < 610_000, "{size} bytes in {files} files");
 }

@@ -48,7 +48,7 @@ pub(super) fn text() -> String {
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
     rows.push(("fields in the spec of a SearchCluster".into(), fields(&schema["spec"])));
     rows.push(("fields in the status of a SearchCluster".into(), fields(&schema["status"])));
-    for name in ["kubectl-stayput", "ledger", "status"] {
+    for name in ["kubectl-stayput", "status"] {
         let path = format!("proto/{name}.schema.json");
         rows.push((format!("fields in {path}"), schema_fields(&path)));
     }
