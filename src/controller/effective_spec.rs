@@ -131,7 +131,7 @@ mod tests {
     }
 
     fn begun() -> Value {
-        json!({"keptStopped": [{"podUid": "u", "node": "logs-0", "sequence": 1}]})
+        json!({"ledger": {"keptStopped": [{"podUid": "u", "node": "logs-0", "sequence": 1}]}})
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
 
     #[test] // proves DOCTOR-5
     fn while_the_apiserver_drops_fields_only_what_was_begun_goes_on() {
-        let fault = Some("it has no status.debts");
+        let fault = Some("it has no status.ledger");
         let idle = cluster(&json!({}), &json!({}));
         let refusal = EffectiveSpec::resolve(&idle, None, fault).expect_err("nothing was begun");
         assert_eq!(refusal.code, "outdated_definition");
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(spec.checked.policy.on_config_change, OnConfigChange::None);
         let report = spec.report_refusal(Report::default(), Time(0));
         assert_eq!(report.blocked.as_deref(), Some("outdated_definition"));
-        assert!(report.message.is_some_and(|message| message.contains("status.debts")));
+        assert!(report.message.is_some_and(|message| message.contains("status.ledger")));
         // A mistake in the spec is told first: it may be older than the definition.
         let invalid = cluster(&json!({"maxUnavailable": 0}), &json!({}));
         let refusal = EffectiveSpec::resolve(&invalid, None, fault).expect_err("it is invalid");

@@ -81,6 +81,20 @@ pub(crate) fn idle() -> Value {
     })
 }
 
+/// The status as it is stored: what only decisions read is in `ledger`.
+pub(crate) fn stored(mut status: Value) -> Value {
+    let mut ledger = json!({});
+    for field in ["restart", "queued", "debts", "handled", "keptStopped", "ignoredChanges"] {
+        if let Some(value) = status.as_object_mut().and_then(|all| all.remove(field)) {
+            ledger[field] = value;
+        }
+    }
+    if let Some(fields) = status.as_object_mut() {
+        fields.insert("ledger".into(), ledger);
+    }
+    status
+}
+
 pub(crate) fn cluster(status: &Value, annotations: &Value) -> SearchCluster {
     serde_json::from_value(json!({
         "apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster",
@@ -93,7 +107,7 @@ pub(crate) fn cluster(status: &Value, annotations: &Value) -> SearchCluster {
             "engine": {"scheme": "http"},
             "manager": {"caSecret": "ca", "auth": {"serviceAccountToken": {}}},
         },
-        "status": status,
+        "status": stored(status.clone()),
     }))
     .unwrap()
 }

@@ -71,7 +71,9 @@ pub use policy::{Drain, InvalidShare, OnConfigChange, Policy, Share};
 pub use predicate::Predicate;
 #[doc(hidden)]
 pub use quorum_check::{QuorumAfterStop, quorum_after_stop};
-pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, THE_CONFIG, debts_due, report};
+pub use report::{
+    Condition, Counts, MAX_NODES, NodeReport, Report, RestartReport, THE_CONFIG, debts_due, report,
+};
 pub use request::{InvalidRequest, Request, Strategy, Target};
 pub use shell::{foreign_text, shell_word};
 pub use snapshot::{

@@ -21,7 +21,10 @@ pub use nodes::THE_CONFIG;
 
 use self::down::DownNodes;
 use super::estimate::Estimate;
-use super::{Ledger, Member, MemberStep, Plan, Pod, Policy, Snapshot, Sources, Time, Waiting};
+use super::{
+    Direction, Ledger, Member, MemberStep, Plan, Pod, Policy, Restart, Snapshot, Sources, Strategy,
+    Time, Waiting,
+};
 use stayput_api::State;
 use stayput_pod_update::UpdateStep;
 
@@ -41,6 +44,9 @@ pub struct Report {
     /// Strategy of the restart under way and how many of its nodes are done: `rolling 2/3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
+    /// The restart under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<RestartReport>,
     /// Code of the rule or fault that blocks the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<String>,
@@ -68,6 +74,28 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+}
+
+/// The restart under way.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct RestartReport {
+    /// Id of the request.
+    pub id: String,
+    /// How the nodes are restarted.
+    pub strategy: Strategy,
+    /// Where a coordinated restart goes; a rolling one is always open.
+    pub direction: Direction,
+}
+
+impl RestartReport {
+    fn of(ledger: &Ledger) -> Option<Self> {
+        let Restart { request, direction, .. } = ledger.restart.as_ref()?;
+        let (id, strategy) = (request.id.clone(), request.strategy);
+        Some(Self { id, strategy, direction: *direction })
+    }
 }
 
 /// Numbers of pods and nodes.
@@ -191,6 +219,7 @@ pub fn report(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Report {
     Report {
         phase: summary::phase(snapshot, blocker, &counts).to_owned(),
         progress: progress(&snapshot.ledger),
+        restart: RestartReport::of(&snapshot.ledger),
         blocked: blocker.map(|waiting| waiting.code.as_str().to_owned()),
         message: with_estimate(message, estimate.as_deref().filter(|_| blocker.is_none())),
         estimate,
@@ -227,6 +256,7 @@ impl Report {
         Self {
             phase: "Invalid".into(),
             progress: progress(ledger),
+            restart: RestartReport::of(ledger),
             blocked: Some(code.to_owned()),
             message: Some(message.clone()),
             conditions: conditions::refused(ledger, code, message, now),

@@ -1,9 +1,9 @@
-//! The difference of two statuses, as a JSON patch (RFC 6902): the ledger of a large cluster is megabytes,
+//! The difference of two statuses, as a JSON patch (RFC 6902): the ledger of a large cluster is a megabyte,
 //! and a step changes a few lines of it, also in lists.
 //!
-//! The members of a restart can be written in more than one form, and the stored form may be another
-//! writer's. So the patch tests each old value of them that it changes: if one differs, the apiserver
-//! changes nothing. All else has one form.
+//! Another writer may have stored the same members in another form: in another order, or with values in other
+//! places. So the patch tests each old value of them that it changes: if one differs, the apiserver changes
+//! nothing. All else has one form.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use stayput_kube_access::patch_operations::{self, add, place, replace};
 
 /// Path of the restart; its members are below it.
-const RESTART: &Pointer = Pointer::from_static("/status/restart");
+const RESTART: &Pointer = Pointer::from_static("/status/ledger/restart");
 /// Fields that identify an item of a list; the first one that it has counts.
 const NAMES: [&str; 4] = ["type", "name", "id", "podUid"];
 /// Characters that Go escapes in JSON, as `\u003c` and the like; the apiserver compares the escaped text.

@@ -119,12 +119,12 @@ fn context(manager: &Polled) -> Context {
             "engine": { "scheme": "http" },
             "manager": { "caSecret": "ca", "auth": { "serviceAccountToken": {} } },
         },
-        "status": {
+        "status": {"ledger": {
             "restart": {
                 "request": { "id": "r1" }, "started": "2026-11-21T09:00:00Z",
                 "members": [under_way],
             },
-        },
+        }},
     });
     cx.cluster.replace(serde_json::from_value(cluster).expect("a SearchCluster"));
     let told: Status = serde_json::from_value(status(*manager.cursor.borrow())).expect("a status");

@@ -97,9 +97,9 @@ mod tests {
         assert_eq!(unknown.to_string(), "spec.newer");
         let mut older = schema();
         let properties = &mut older["properties"];
-        properties["status"]["properties"].as_object_mut().unwrap().remove("debts");
+        properties["status"]["properties"].as_object_mut().unwrap().remove("ledger");
         let missing = missing_fields([&older]).expect("one with fields of its own");
-        assert_eq!(missing.to_string(), "status.debts");
+        assert_eq!(missing.to_string(), "status.ledger");
         let windows = &mut older["properties"]["spec"]["properties"]["restart"]["properties"];
         windows["windows"]["items"]["properties"].as_object_mut().unwrap().remove("timeZone");
         let missing = missing_fields([&older]).expect("two");

@@ -47,7 +47,7 @@ fn cluster(change: impl FnOnce(&mut Value)) -> (SearchCluster, ClusterView) {
 }
 
 fn restart(it: &mut Value) {
-    it["status"]["restart"] = json!({
+    it["status"]["ledger"]["restart"] = json!({
         "request": {"id": "a", "strategy": "rolling", "target": {}},
         "started": "2026-11-21T03:08:00Z",
         "members": [{
@@ -58,7 +58,7 @@ fn restart(it: &mut Value) {
 }
 
 fn owes(it: &mut Value) {
-    it["status"]["debts"] = json!({
+    it["status"]["ledger"]["debts"] = json!({
         "start": [{"podUid": "uid-1", "node": "logs-1", "sequence": 2, "config": "mounted"}],
         "allocation": {"restart": "a", "before": {"transient": "all"}, "holders": []},
         "records": [{"nodeId": "Ck7fW3yqTz2mPpSx1LhQ9g", "node": "logs-1", "podUid": "uid-1", "restart": "a"}],

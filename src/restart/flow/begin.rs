@@ -227,7 +227,10 @@ fn failed_in_part(sets: &FailedSets<'_>, pod: &Pod, blocker: Blocker) -> Blocker
 pub(crate) fn may_begin(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Check {
     may_begin_at_all(context, ledger, restart)?;
     if owes_the_engine(context, ledger) {
-        return refuse(Code::Debts, "an earlier change must be undone first (status.debts)");
+        return refuse(
+            Code::Debts,
+            "an earlier change must be undone first (Degraded in status.conditions)",
+        );
     }
     let under_way = restart.members.iter().filter(|member| member.is_under_way());
     let names: Vec<&str> = under_way.map(|member| member.node.as_str()).collect();
@@ -262,7 +265,10 @@ pub(crate) fn may_begin_at_all(context: &Context<'_>, ledger: &Ledger, restart: 
     }
     let owed = |ledger: &Ledger| ledger.debts.start.iter().any(|debt| is_waited_for(context, debt));
     if owed(ledger) || owed(&context.snapshot.ledger) {
-        return refuse(Code::Debts, "an earlier change must be undone first (status.debts)");
+        return refuse(
+            Code::Debts,
+            "an earlier change must be undone first (Degraded in status.conditions)",
+        );
     }
     Ok(())
 }
@@ -271,7 +277,10 @@ pub(crate) fn may_begin_at_all(context: &Context<'_>, ledger: &Ledger, restart: 
 pub(crate) fn is_owed_no_start(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Check {
     let is_owed = |ledger: &Ledger| ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
     if is_owed(ledger) || is_owed(&context.snapshot.ledger) {
-        return refuse(Code::Debts, format!("{} is started first (status.debts)", pod.node));
+        return refuse(
+            Code::Debts,
+            format!("{} is started first (Degraded in status.conditions)", pod.node),
+        );
     }
     Ok(())
 }

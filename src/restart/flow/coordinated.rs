@@ -132,7 +132,8 @@ fn begin_each(
 
 /// Ends the part of a node whose start is owed: the node is started after this restart.
 fn leave_out(index: usize, member: &Member) -> Changes {
-    let reason = "it is down; it is started after this restart (status.debts)".into();
+    let reason =
+        "it is down; it is started after this restart (Degraded in status.conditions)".into();
     let ending = Ending { outcome: Outcome::Interfered, reason };
     let member = Box::new(member.clone().done(ending));
     Changes::of_ledger(RestartChange::SetMember { index, member })

@@ -139,7 +139,10 @@ fn may_be_stopped<'a>(
     let is_exclusion_due = !waits_for_the_stop && is_exclusion_due(context, ledger);
     let holds_up = |debt: &StartDebt| debt.pod_uid != pod.uid && is_waited_for(context, debt);
     if is_exclusion_due || debts.start.iter().any(holds_up) {
-        refuse(Code::Debts, "an earlier change must be undone first (status.debts)")?;
+        refuse(
+            Code::Debts,
+            "an earlier change must be undone first (Degraded in status.conditions)",
+        )?;
     }
     if manager.state == State::Stopped {
         // The engine is stopped already; the entry only keeps it stopped.

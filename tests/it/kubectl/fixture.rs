@@ -99,7 +99,7 @@ impl Fixture {
     /// Replaces the status of `logs`, as the reconciler does.
     pub(super) async fn status(&self, status: Value) {
         let mut cluster = self.clusters().get("logs").await.unwrap();
-        cluster.status = Some(serde_json::from_value(status).unwrap());
+        cluster.status = Some(serde_json::from_value(stored(status)).unwrap());
         self.clusters().replace_status("logs", &PostParams::default(), &cluster).await.unwrap();
     }
 
@@ -188,6 +188,20 @@ pub(super) fn is_as_published(line: &str, printed: &Value) {
     let wanted = wanted.unwrap_or_else(|| panic!("the schema has no {title}"));
     let problems = problems(&schema, wanted, printed);
     assert!(problems.is_empty(), "{line}: {problems:#?}\n{printed:#}");
+}
+
+/// The status as it is stored: what only decisions read is in `ledger`.
+fn stored(mut status: Value) -> Value {
+    let mut ledger = json!({});
+    for field in ["restart", "queued", "debts", "handled", "keptStopped", "ignoredChanges"] {
+        if let Some(value) = status.as_object_mut().and_then(|all| all.remove(field)) {
+            ledger[field] = value;
+        }
+    }
+    if let Some(fields) = status.as_object_mut() {
+        fields.insert("ledger".into(), ledger);
+    }
+    status
 }
 
 /// A status with no restart under way; `a` has ended.

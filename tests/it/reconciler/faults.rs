@@ -173,7 +173,8 @@ async fn a_ledger_that_another_client_has_written_in_another_form_is_written_ane
     };
     let cluster = fixture.until("three nodes wait", |cluster| waiting(cluster).is_some()).await;
     let members = waiting(&cluster).expect("three nodes");
-    let whole = json!({"status": {"restart": {"scheduled": null, "members": members}}});
+    let members: Vec<_> = members.iter().rev().collect();
+    let whole = json!({"status": {"ledger": {"restart": {"members": members}}}});
     let api = fixture.api::<SearchCluster>();
     let written = api.patch_status("logs", &PatchParams::default(), &Patch::Merge(whole)).await;
     assert_eq!(ledger(&written.expect("it is taken")), ledger(&cluster));

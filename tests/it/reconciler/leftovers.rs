@@ -18,7 +18,7 @@ async fn what_a_late_request_has_left_is_undone_by_a_reconciler_that_begins() {
     fixture.until_seen().await;
     reconciler.end().await;
     // A restart of long ago, of which only the id is left.
-    let handled = Patch::Merge(json!({ "status": { "handled": ["r1"] } }));
+    let handled = Patch::Merge(json!({ "status": { "ledger": { "handled": ["r1"] } } }));
     let api = fixture.api::<SearchCluster>();
     api.patch_status("logs", &PatchParams::default(), &handled).await.expect("it is taken");
     let marker = json!({ "cluster": "default/logs", "restart": "r1", "before": {} }).to_string();

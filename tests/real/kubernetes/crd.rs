@@ -290,13 +290,13 @@ pub(super) fn status_and_spec_are_apart(admin: &Kubectl) {
                 "counts": {"pods": 3, "ready": 2, "pendingRestart": 1},
                 "conditions": [{"type": "Blocked", "status": "False", "reason": "NothingBlocks",
                     "message": "", "lastTransitionTime": "2026-11-21T03:00:00.000Z"}],
-                "restart": {
+                "ledger": {"clusterUuid": "c", "restart": {
                     "request": {"id": "a"}, "started": "2026-11-21T03:00:00.000Z",
-                    "members": [{"podUid": "u", "pod": "logs-0", "node": "logs-0",
+                    "members": [{"podUid": "u", "node": "logs-0",
                         "step": "restarting", "since": "2026-11-21T03:00:00.000Z",
                         "stopSequence": 9_007_199_254_740_990_u64, "startSequence": 9_007_199_254_740_991_u64}],
-                },
-                "clusterUuid": "c", "of another version": 1,
+                }},
+                "of another version": 1,
             },
         }),
     );

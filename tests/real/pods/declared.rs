@@ -121,7 +121,7 @@ fn three_nodes(fixture: &Fixture) -> BTreeMap<String, Node> {
 fn until_restarted(fixture: &Fixture) {
     eventually("a restart begins", || {
         let logs = fixture.logs();
-        logs["status"]["handled"].as_array().filter(|all| !all.is_empty()).map(drop)
+        logs["status"]["ledger"]["handled"].as_array().filter(|all| !all.is_empty()).map(drop)
     });
     let done = "--for=jsonpath={.status.history[0].outcome}=done";
     fixture.run(&["wait", "searchcluster", "logs", done, "--timeout=15m"]);

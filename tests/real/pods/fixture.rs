@@ -237,7 +237,7 @@ impl Fixture {
     pub(super) fn until_nothing_is_owed(&self) {
         eventually("nothing is owed", || {
             let logs = self.logs();
-            logs["status"]["debts"].is_null().then_some(())
+            logs["status"]["ledger"]["debts"].is_null().then_some(())
         });
     }
 }

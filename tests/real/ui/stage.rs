@@ -87,7 +87,7 @@ impl Stage {
                 member["podUid"] = uids[member["pod"].as_str().expect("a name")].clone().into();
             }
             let mut cluster = clusters.get("logs").await.expect("it is there");
-            cluster.status = Some(serde_json::from_value(status).expect("a status"));
+            cluster.status = Some(serde_json::from_value(stored(status)).expect("a status"));
             let parameters = PostParams::default();
             clusters.replace_status("logs", &parameters, &cluster).await.expect("it is written");
         });
@@ -180,6 +180,20 @@ fn history() -> Value {
         ended("f2a91c07b3e4", "aborted", 9, 1200, "cancelled by bob"),
         ended("07b3e4f2a91c", "done", 2, 2950, ""),
     ])
+}
+
+/// The status as it is stored: what only decisions read is in `ledger`.
+fn stored(mut status: Value) -> Value {
+    let mut ledger = json!({});
+    for field in ["restart", "queued", "debts", "handled", "keptStopped", "ignoredChanges"] {
+        if let Some(value) = status.as_object_mut().and_then(|all| all.remove(field)) {
+            ledger[field] = value;
+        }
+    }
+    if let Some(fields) = status.as_object_mut() {
+        fields.insert("ledger".into(), ledger);
+    }
+    status
 }
 
 /// A restart of 12 nodes whose next one may not be stopped.

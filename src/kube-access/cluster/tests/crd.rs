@@ -31,11 +31,12 @@ fn all() -> Vec<(String, Value)> {
     found
 }
 
-/// What the engine, or a StatefulSet, takes.
-const OPEN: [&str; 3] = [
+/// What the engine, or a StatefulSet, takes, and the ledger, which is no API.
+const OPEN: [&str; 4] = [
     ".spec.nodeSets[].config",
     ".spec.nodeSets[].podTemplate",
     ".spec.nodeSets[].volumeClaimTemplates[]",
+    ".status.ledger",
 ];
 
 /// The apiserver refuses a definition that breaks these rules, and drops what a schema does not

@@ -25,18 +25,26 @@ fn a_status_survives_a_round_trip_with_report_and_ledger_side_by_side() {
             ..member
         }],
     };
+    let before = json!({
+        "id": "before", "strategy": "rolling", "outcome": "done", "started": "2026-11-21T03:08:00Z",
+        "seconds": 100, "nodes": 3,
+    });
+    let before = serde_json::from_value(before).unwrap();
     let ledger = Ledger {
         restart: Some(restart),
         handled: (0..MAX_HANDLED).map(|n| n.to_string()).collect(),
+        history: vec![before],
         ..Ledger::default()
     };
     let report = Report { phase: "Restarting".into(), ..Report::default() };
     let status = SearchClusterStatus { observed_generation: Some(3), report, ledger };
     let written = serde_json::to_value(&status).unwrap();
     assert_eq!(written["phase"], "Restarting");
-    let restarting = &written["restart"]["restarting"][0];
-    assert!(restarting["nodes"].to_string().contains(" 7 8 "), "{restarting}");
-    assert_eq!(written["restart"]["frozen"], "1970-01-01T00:00:02.000Z");
+    assert_eq!(written["history"][0]["id"], "before");
+    let ledger = &written["ledger"];
+    assert_eq!(ledger.get("history"), None, "it is written once");
+    assert_eq!(ledger["restart"]["members"][0]["stopSequence"], 7);
+    assert_eq!(ledger["restart"]["frozen"], "1970-01-01T00:00:02.000Z");
     assert_eq!(serde_json::from_value::<SearchClusterStatus>(written).unwrap(), status);
 }
 

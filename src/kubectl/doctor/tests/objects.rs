@@ -120,7 +120,7 @@ fn owe(facts: &mut Facts, since: &str) {
             "type": "Degraded", "status": "True", "reason": "Debts", "message": "",
             "lastTransitionTime": since,
         }]);
-        it["status"]["debts"] = json!({"start": [{
+        it["status"]["ledger"]["debts"] = json!({"start": [{
             "podUid": "uid-1", "node": "logs-1", "sequence": 2, "config": "mounted",
         }]});
     });

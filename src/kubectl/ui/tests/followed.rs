@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use crate::html;
 use crate::html::Page;
 use crate::leader::{NAME, NAMESPACE};
-use crate::tests::{cluster, idle, rolling};
+use crate::tests::{cluster, idle, rolling, stored};
 use crate::ui::feed::{Pace, Seen, Subject};
 use crate::view::live::PageModel;
 
@@ -59,7 +59,7 @@ impl Followed {
     }
 
     async fn status(&self, status: Value) {
-        let patch = Patch::Merge(json!({ "status": status }));
+        let patch = Patch::Merge(json!({ "status": stored(status) }));
         self.clusters.patch_status("logs", &PatchParams::default(), &patch).await.unwrap();
     }
 

@@ -41,7 +41,7 @@ pub(super) fn paused_and_resumed(fixture: &Fixture, change: impl FnOnce()) {
     until_prints(fixture, "resume logs", &["logs"]);
     eventually("a restart begins", || {
         let logs = fixture.logs();
-        logs["status"]["handled"].as_array().filter(|all| !all.is_empty()).map(drop)
+        logs["status"]["ledger"]["handled"].as_array().filter(|all| !all.is_empty()).map(drop)
     });
     until_prints(fixture, "watch logs --timeout 15m", &["done"]);
     fixture.until_idle();
