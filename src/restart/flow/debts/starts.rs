@@ -90,6 +90,44 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     bring_back(context, ledger, debt, pod, manager, set_back)
 }
 
+/// What the manager of a start debt shows. The first that applies counts, in this order.
+enum Shown {
+    /// Another client has sent it a request since.
+    Overtaken,
+    /// The engine has failed in a pod that is to be rolled back.
+    FailedInPod,
+    /// The engine is stopped, and its pod's rollback waits, for this reason.
+    StoppedInPod(String),
+    /// Our start has not arrived.
+    NotStarted,
+    RefusedStart,
+    /// The engine starts in a pod that is not rolled back, and may fail again.
+    StartsInPod,
+    Started,
+    /// Another client stopped it.
+    Stopped,
+    /// Our start was accepted, and the manager has not saved that yet.
+    NotSaved,
+}
+
+fn shown(debt: &StartDebt, pod: &Pod, manager: &Manager, set_back: Result<(), SetBack>) -> Shown {
+    let needs_a_stop = debt.update.as_ref().is_some_and(|fixed| needs_a_stop(fixed, pod));
+    match (manager.desired, set_back) {
+        _ if manager.sequence > debt.sequence => Shown::Overtaken,
+        _ if needs_a_stop && matches!(manager.state, State::Failed | State::Backoff) => {
+            Shown::FailedInPod
+        }
+        // Whatever the kubelet does, the manager restarts the engine by itself after a time.
+        (Desired::Stopped, Err(SetBack::Wait(message))) => Shown::StoppedInPod(message),
+        _ if manager.sequence < debt.sequence => Shown::NotStarted,
+        _ if was_refused(manager, debt.sequence) => Shown::RefusedStart,
+        _ if needs_a_stop && manager.state == State::Starting => Shown::StartsInPod,
+        (Desired::Running, _) if manager.durable => Shown::Started,
+        (Desired::Stopped, _) => Shown::Stopped,
+        (Desired::Running, _) => Shown::NotSaved,
+    }
+}
+
 /// Starts the engine in its pod. `set_back`: the next step of the pod's rollback, if it is not complete.
 fn bring_back(
     context: &Context<'_>,
@@ -99,65 +137,42 @@ fn bring_back(
     manager: &Manager,
     set_back: Result<(), SetBack>,
 ) -> Changes {
-    let uid = debt.pod_uid.as_str();
-    let mut changes = Changes::default();
-    if manager.sequence > debt.sequence {
-        return start_paid(debt, "another client has sent it a request since");
-    }
-    let needs_a_stop = debt.update.as_ref().is_some_and(|fixed| needs_a_stop(fixed, pod));
-    if needs_a_stop && matches!(manager.state, State::Failed | State::Backoff) {
-        return stop_failed(debt, manager);
-    }
-    // Whatever the kubelet does, the manager restarts the engine by itself after a time.
-    if let Err(SetBack::Wait(message)) = set_back
-        && manager.desired == Desired::Stopped
-    {
-        changes.wait(uid, Code::Debts, message);
-        return changes;
-    }
-    let is_refused = was_refused(manager, debt.sequence);
-    if (manager.sequence < debt.sequence || is_refused)
-        && let Some(changes) = before_start(context, ledger, debt, pod, manager)
-    {
-        return changes;
-    }
-    if manager.sequence < debt.sequence {
-        return send_start(debt, manager);
-    }
-    if is_refused && debt.config == ConfigChoice::Mounted {
-        // There is no other config to start on; the manager decides again on the same request.
-        return send_start(debt, manager);
-    }
-    if is_refused {
-        let again = StartDebt {
-            sequence: manager.sequence + 1,
-            config: ConfigChoice::Mounted,
-            ..debt.clone()
-        };
-        return replace(debt, again);
-    }
-    if needs_a_stop && manager.state == State::Starting {
-        // The engine may fail again in this pod.
-        changes.wait(uid, Code::Debts, "its engine starts in a pod that is not rolled back");
-        return changes;
-    }
-    if manager.desired == Desired::Running && manager.durable {
-        // The pod's label is waited for no longer than a start.
-        let stays = debt.update.as_ref().filter(|_| is_waited_for(context, debt));
-        if let Some(action) = stays.and_then(|fixed| label_kept_template(fixed, pod)) {
-            return Changes::action(action);
+    let wait = |code, message: String| {
+        let mut changes = Changes::default();
+        changes.wait(&debt.pod_uid, code, message);
+        changes
+    };
+    let before_start = || before_start(context, ledger, debt, pod, manager);
+    match shown(debt, pod, manager, set_back) {
+        Shown::Overtaken => start_paid(debt, "another client has sent it a request since"),
+        Shown::FailedInPod => stop_failed(debt, manager),
+        Shown::StoppedInPod(message) => wait(Code::Debts, message),
+        Shown::NotStarted => before_start().unwrap_or_else(|| send_start(debt, manager)),
+        Shown::RefusedStart => before_start().unwrap_or_else(|| match debt.config {
+            // There is no other config to start on; the manager decides again on the same request.
+            ConfigChoice::Mounted => send_start(debt, manager),
+            ConfigChoice::LastGood => {
+                let (sequence, config) = (manager.sequence + 1, ConfigChoice::Mounted);
+                replace(debt, StartDebt { sequence, config, ..debt.clone() })
+            }
+        }),
+        Shown::StartsInPod => {
+            wait(Code::Debts, "its engine starts in a pod that is not rolled back".into())
         }
-        return start_paid(debt, "it was started");
+        Shown::Started => {
+            // The pod's label is waited for no longer than a start.
+            let stays = debt.update.as_ref().filter(|_| is_waited_for(context, debt));
+            match stays.and_then(|fixed| label_kept_template(fixed, pod)) {
+                Some(action) => Changes::action(action),
+                None => start_paid(debt, "it was started"),
+            }
+        }
+        Shown::Stopped => start_paid(debt, "another client stopped it"),
+        Shown::NotSaved => {
+            let message = "its start was accepted, but its manager has not saved that yet";
+            wait(Code::NotDurable, message.into())
+        }
     }
-    if manager.desired == Desired::Stopped {
-        return start_paid(debt, "another client stopped it");
-    }
-    changes.wait(
-        uid,
-        Code::NotDurable,
-        "its start was accepted, but its manager has not saved that yet",
-    );
-    changes
 }
 
 /// Stops an engine that has failed before its pod is rolled back: the pod of an engine that its manager may

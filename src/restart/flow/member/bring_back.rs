@@ -16,44 +16,53 @@ use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
 use crate::flow::turn::{Turn, TurnView, wait};
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
-    Action, Code, Compensation, Context, Ending, Ledger, Manager, Member, MemberStep, Outcome, Pod,
-    Reason, StartDebt, Strategy, UpdateStep,
+    Action, Blocker, Code, Compensation, Context, Ending, Ledger, Manager, Member, MemberStep,
+    MemberUpdate, Outcome, Reason, StartDebt, Strategy, UpdateStep,
 };
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
-/// The next step of a member that is being brought back.
-pub(crate) fn bring_back(view: &TurnView<'_, '_>) -> Turn {
+/// What is seen of a member that is being brought back. The first that applies counts, in this order.
+enum Shown<'t> {
+    /// The apiserver refuses to roll back a part of the pod: the update with that part, and the end of the
+    /// reason.
+    RefusedRollback(Box<MemberUpdate>, String),
+    /// Another pod has taken the place of the member's pod.
+    Replaced,
+    Unreachable(Blocker),
+    /// The manager refused a request with a higher sequence than our start: it would refuse our start, too.
+    RefusedHigher(&'t Manager),
+    /// A request of another client is in force.
+    Interfered(&'t Manager),
+    /// Our start has not arrived.
+    NotStarted(&'t Manager),
+    RefusedStart(&'t Manager),
+    /// Our start was accepted, and the manager has not saved that yet.
+    NotSaved,
+    /// Our start was accepted, and the pod is still to be changed beside the engine, by this turn. The start
+    /// may have been sent while the apiserver was away.
+    NotRolledBack(Turn),
+    Started(&'t Manager),
+}
+
+fn shown<'t>(view: &TurnView<'t, '_>, back: &Compensation) -> Shown<'t> {
     let TurnView { context, member, .. } = *view;
-    let (Some(back), Some(ending)) = (&member.compensation, &member.ending) else {
-        return Turn::untouched("its entry in the ledger is incomplete");
-    };
-    let is_late = is_over_time(context, member, 1);
-    let owe_start = |reason| owe_start(context, member, back, None, ending.outcome, reason);
     let pod = context.index.pod(&member.pod_uid);
-    if let Some(turn) = keep_refused(view, back, ending) {
-        return turn;
+    if let Some((update, told)) =
+        member.update.as_ref().zip(pod).and_then(|(fixed, pod)| refused_part(fixed, pod))
+    {
+        return Shown::RefusedRollback(Box::new(update), told);
     }
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,
         Err(blocker)
             if blocker.code == Code::PodGone && context.index.successor(member).is_some() =>
         {
-            return Turn::finish(ending.clone());
+            return Shown::Replaced;
         }
-        Err(blocker) if is_late => {
-            return owe_start(format!("{}; then no answer: {}", ending.reason, blocker.message));
-        }
-        Err(blocker) => {
-            // A container that runs no engine can still be changed.
-            return match rollback::until_member_set_back(member, pod, None) {
-                Ok(()) => until_limit_lifted(view, Turn::Wait(blocker)),
-                Err(turn) => turn,
-            };
-        }
+        Err(blocker) => return Shown::Unreachable(blocker),
     };
     if manager.sequence > back.start_sequence && is_refused(manager) {
-        let next = better(view, manager);
-        return change_compensation(view, ending, next, manager.sequence);
+        return Shown::RefusedHigher(manager);
     }
     // A stop that another client sent before our start has a sequence below that of the compensation.
     let is_stopped_by_another = manager.desired == Desired::Stopped
@@ -64,73 +73,96 @@ pub(crate) fn bring_back(view: &TurnView<'_, '_>) -> Turn {
         || is_opposite(manager, back.start_sequence, RequestKind::Start)
         || back.stop_sequence.is_some_and(|stop| is_opposite(manager, stop, RequestKind::Stop))
     {
-        return interfered(manager, member);
-    }
-    let refused = was_refused(manager, back.start_sequence);
-    if (manager.sequence < back.start_sequence || refused) && is_late {
-        return owe_start(format!("{}; then {}", ending.reason, describe_state(manager)));
+        return Shown::Interfered(manager);
     }
     if manager.sequence < back.start_sequence {
-        return send_back(view, manager, back, ending);
+        return Shown::NotStarted(manager);
     }
-    if refused {
-        return after_refusal(view, manager, back, ending);
+    if was_refused(manager, back.start_sequence) {
+        return Shown::RefusedStart(manager);
     }
     if !manager.durable || manager.desired != Desired::Running {
-        if is_late {
-            return owe_start(ending.reason.clone());
-        }
-        return wait(
-            Code::NotDurable,
-            "its start was accepted, but its manager has not saved that yet",
-        );
+        return Shown::NotSaved;
     }
-    // The start may have been sent while the apiserver was away.
-    if rollback::is_due_beside_engine(member, pod) {
-        if is_late {
-            return owe_start(ending.reason.clone());
-        }
-        if let Err(turn) = rollback::until_member_set_back(member, pod, Some(manager)) {
-            return turn;
-        }
+    if rollback::is_due_beside_engine(member, pod)
+        && let Err(turn) = rollback::until_member_set_back(member, pod, Some(manager))
+    {
+        return Shown::NotRolledBack(turn);
     }
-    if !is_late && let Some(turn) = label_as_changed(member, pod) {
-        return turn;
-    }
-    let gives_up = matches!(manager.state, State::Failed | State::Backoff);
-    if !gives_up && !is_late {
-        // An engine that was never stopped still has its old process.
-        let never_left = manager.state == State::Running && lists_old_process(context, member);
-        match has_joined(context, member) {
-            Ok(joined) if joined || never_left => {}
-            Ok(_) => {
-                return wait(Code::Aborting, "started again; the cluster does not list it yet");
-            }
-            Err(blocker) => return Turn::Wait(blocker),
-        }
-        if let Err(turn) = clean_up(view) {
-            return turn;
-        }
-    }
-    Turn::finish(ending.clone())
+    Shown::Started(manager)
 }
 
-/// Records the images or sizes that the pod keeps, if the apiserver refuses to roll them back.
-fn keep_refused(view: &TurnView<'_, '_>, back: &Compensation, ending: &Ending) -> Option<Turn> {
+/// The next step of a member that is being brought back.
+pub(crate) fn bring_back(view: &TurnView<'_, '_>) -> Turn {
     let TurnView { context, member, .. } = *view;
-    let pod = context.index.pod(&member.pod_uid)?;
-    let (update, told) = refused_part(member.update.as_ref()?, pod)?;
-    let mut again = Member { update: Some(Box::new(update)), ..member.clone() };
-    let outcome = outcome_of(context, &again, back.config);
-    again.ending = Some(Ending { outcome, reason: format!("{}{told}", ending.reason) });
-    Some(Turn::change(again))
+    let (Some(back), Some(ending)) = (&member.compensation, &member.ending) else {
+        return Turn::untouched("its entry in the ledger is incomplete");
+    };
+    let is_late = is_over_time(context, member, 1);
+    let owe_start = |then: &str| {
+        let reason = format!("{}{then}", ending.reason);
+        owe_start(context, member, back, None, ending.outcome, reason)
+    };
+    match shown(view, back) {
+        Shown::RefusedRollback(update, told) => {
+            let mut again = Member { update: Some(update), ..member.clone() };
+            let outcome = outcome_of(context, &again, back.config);
+            again.ending = Some(Ending { outcome, reason: format!("{}{told}", ending.reason) });
+            Turn::change(again)
+        }
+        Shown::Replaced => Turn::finish(ending.clone()),
+        Shown::RefusedHigher(manager) => {
+            change_compensation(view, ending, better(view, manager), manager.sequence)
+        }
+        Shown::Interfered(manager) => interfered(manager, member),
+        Shown::Unreachable(blocker) if is_late => {
+            owe_start(&format!("; then no answer: {}", blocker.message))
+        }
+        Shown::NotStarted(manager) | Shown::RefusedStart(manager) if is_late => {
+            owe_start(&format!("; then {}", describe_state(manager)))
+        }
+        Shown::NotSaved | Shown::NotRolledBack(_) if is_late => owe_start(""),
+        Shown::Started(_) if is_late => Turn::finish(ending.clone()),
+        Shown::Unreachable(blocker) => {
+            // A container that runs no engine can still be changed.
+            let pod = context.index.pod(&member.pod_uid);
+            match rollback::until_member_set_back(member, pod, None) {
+                Ok(()) => until_limit_lifted(view, Turn::Wait(blocker)),
+                Err(turn) => turn,
+            }
+        }
+        Shown::NotStarted(manager) => send_back(view, manager, back, ending),
+        Shown::RefusedStart(manager) => after_refusal(view, manager, back, ending),
+        Shown::NotSaved => {
+            let message = "its start was accepted, but its manager has not saved that yet";
+            wait(Code::NotDurable, message)
+        }
+        Shown::NotRolledBack(turn) => turn,
+        Shown::Started(manager) => match until_back(view, manager) {
+            Ok(()) => Turn::finish(ending.clone()),
+            Err(turn) => turn,
+        },
+    }
 }
 
-/// Gives the pod the label of the template that it stays with.
-fn label_as_changed(member: &Member, pod: Option<&Pod>) -> Option<Turn> {
-    let action = label_kept_template(member.update.as_ref()?, pod?)?;
-    let message = "its pod gets the label of the template that it keeps";
-    Some(Turn::act_and_wait(action, Code::Relabelling, message))
+/// Passes once a member that was started again is back, or its manager has given its engine up. Its pod gets
+/// the label of the template that it stays with.
+fn until_back(view: &TurnView<'_, '_>, manager: &Manager) -> Result<(), Turn> {
+    let TurnView { context, member, .. } = *view;
+    let changed = member.update.as_ref().zip(context.index.pod(&member.pod_uid));
+    if let Some(action) = changed.and_then(|(fixed, pod)| label_kept_template(fixed, pod)) {
+        let message = "its pod gets the label of the template that it keeps";
+        return Err(Turn::act_and_wait(action, Code::Relabelling, message));
+    }
+    if matches!(manager.state, State::Failed | State::Backoff) {
+        return Ok(());
+    }
+    // An engine that was never stopped still has its old process.
+    let never_left = manager.state == State::Running && lists_old_process(context, member);
+    if !has_joined(context, member)? && !never_left {
+        return Err(wait(Code::Aborting, "started again; the cluster does not list it yet"));
+    }
+    clean_up(view)
 }
 
 /// Sends the stop of a compensation, if it has one, and then its start.
