@@ -1,10 +1,10 @@
-//! The result of one step of a plan: plain data, nothing is done yet.
+//! The result of one step of a plan, and of one rule: plain data, nothing is done yet.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::ledger::{LedgerChange, RestartChange};
-use super::{Action, Blocker, Change, Code, Ending, Event, Outcome, Pod, Reason};
+use super::{Action, Change, Code, Ending, Event, Outcome, Pod, Reason, Unknown};
 
 /// Changes, actions and reports of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -132,4 +132,27 @@ impl Changes {
             .iter()
             .any(|change| matches!(change, LedgerChange::Restart(RestartChange::EndWith(_))))
     }
+}
+
+/// Why a rule does not allow a stop.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Blocker {
+    pub(super) code: Code,
+    /// The obstacle and the remedy, for people.
+    pub(super) message: String,
+}
+
+impl Blocker {
+    /// The blocker of a rule that depends on an engine that does not answer.
+    pub(super) fn engine_unreachable(unknown: &Unknown) -> Self {
+        Self { code: Code::EngineUnreachable, message: unknown.message.clone() }
+    }
+}
+
+/// The result of a rule: passed, or why not.
+pub(super) type Check = Result<(), Blocker>;
+
+/// A rule that does not pass.
+pub(super) fn refuse(code: Code, message: impl Into<String>) -> Check {
+    Err(Blocker { code, message: message.into() })
 }

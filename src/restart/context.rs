@@ -2,9 +2,8 @@
 
 use std::cell::OnceCell;
 
-use super::blocker::{Blocker, Check};
-use super::index::Index;
-use super::lookup::{Lookup, NameSet};
+use super::changes::{Blocker, Check};
+use super::index::{Index, Lookup, NameSet};
 use super::rules::{Evaluation, FailedSets, preflight};
 use super::{Ledger, Manager, Pod, Policy, Snapshot};
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::changes::{Changes, Wait};
 use super::context::Context;
-use super::marks::Marks;
+use super::index::Marks;
 use super::{Action, Change, Code, Event, Ledger, Member, Plan, Pod, Restart, Waiting};
 use stayput_api::Desired;
 

@@ -58,7 +58,7 @@ pub(crate) use member::update::rollback::set_back_next;
 pub use observed::outside_windows;
 pub(crate) use phases::phase_of;
 pub(crate) use requests::pod_phases::why_kept;
-pub(crate) use requests::update::updates_to_come;
+pub use requests::update::changes_to_come;
 
 /// All steps for this snapshot, in their order.
 pub(crate) fn decide<'c, 'a>(context: &'c Context<'a>) -> Draft<'c, 'a> {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use super::annotation::{CANCEL, PHASE, REQUEST};
 use super::flow::planned_update;
-use super::lookup::Lookup;
+use super::index::Lookup;
 use super::{
     Action, Code, HistoryEntry, Ledger, Member, MemberStep, Plan, Pod, PodUpdate, Policy, Request,
     Restart, Snapshot, Strategy, UpdateStep, Waiting,

@@ -1,13 +1,15 @@
 //! The snapshot, indexed for the look-ups of decisions. Built once for each plan.
 
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::blocker::Blocker;
-use super::lookup::{Lookup, OwnedNameSet, with_room};
-use super::marks::Marks;
-use super::{Allocation, Code, Engine, Ledger, Manager, Member, Node, Pod, Snapshot, Time};
+use super::changes::Blocker;
+use super::{
+    Allocation, Cluster, Code, Engine, Ledger, Manager, Member, Node, Phase, Pod, Snapshot, Time,
+    annotation,
+};
+pub(super) use foldhash::fast::FixedState as Hashed;
 use stayput_api::State;
 
 /// Finds things in one snapshot.
@@ -247,3 +249,70 @@ fn engine_of_cluster<'a>(
     }
     Ok(engine)
 }
+
+/// The annotations of one pod that every plan reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Marks<'a> {
+    /// The phase, whether we or a person wrote it.
+    pub(super) phase: Option<&'a str>,
+    /// The restart id and the phase that we last wrote, as one text.
+    pub(super) shown: Option<&'a str>,
+    /// True if the spec or an annotation requests that the node is kept stopped.
+    pub(super) is_to_be_stopped: bool,
+}
+
+impl<'a> Marks<'a> {
+    pub(super) fn of(cluster: &Cluster, pod: &'a Pod) -> Self {
+        let mut marks = Self { is_to_be_stopped: cluster.keeps_stopped(pod), ..Self::default() };
+        // The texts of keys with different lengths need not be compared.
+        for (key, value) in &pod.annotations {
+            match key.as_str() {
+                annotation::PHASE => marks.phase = Some(value),
+                annotation::SHOWN => marks.shown = Some(value),
+                _ => {}
+            }
+        }
+        marks
+    }
+
+    /// The phase that we last wrote on the pod.
+    pub(super) fn shown_phase(&self) -> Option<&'a str> {
+        self.shown_pair().map(|(_, phase)| phase)
+    }
+
+    /// The restart id and the phase that we last wrote on the pod.
+    pub(super) fn shown_pair(&self) -> Option<(&'a str, &'a str)> {
+        self.shown?.split_once(' ')
+    }
+
+    /// The phase of this restart that the pod shows, unless it shows one of another restart.
+    pub(super) fn shown_of(&self, id: &str) -> Option<Phase> {
+        let (_, phase) = self.shown_pair().filter(|(of, _)| *of == id)?;
+        Phase::parse(phase).ok()
+    }
+}
+
+/// Values by a name or uid. Hashed without random keys, and never iterated where the order could be seen: with
+/// thousands of pods a look-up in an ordered tree of strings costs more than the rule that needs it.
+pub(super) type Lookup<'a, T> = HashMap<&'a str, T, Hashed>;
+
+/// A table with room for `most` entries: a table that grows hashes all of its entries again.
+pub(super) fn with_room<'a, T>(most: usize) -> Lookup<'a, T> {
+    Lookup::with_capacity_and_hasher(most, Hashed::default())
+}
+
+/// Collects at most `most` entries, where the iterator does not know how many come.
+pub(super) fn lookup<'a, T>(
+    most: usize,
+    entries: impl Iterator<Item = (&'a str, T)>,
+) -> Lookup<'a, T> {
+    let mut lookup = with_room(most);
+    lookup.extend(entries);
+    lookup
+}
+
+/// A set of borrowed names or uids.
+pub(super) type NameSet<'a> = HashSet<&'a str, Hashed>;
+
+/// A set of owned names or uids.
+pub(super) type OwnedNameSet = HashSet<String, Hashed>;

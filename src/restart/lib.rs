@@ -8,9 +8,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
 pub mod annotation;
-mod blocker;
 mod changes;
-mod changes_to_come;
 mod code;
 mod configs;
 mod context;
@@ -25,10 +23,7 @@ mod ignored_changes;
 mod index;
 mod late_requests;
 mod ledger;
-mod leftovers;
-mod lookup;
 mod manager_request;
-mod marks;
 mod needs_coordinated;
 mod phase;
 mod plan;
@@ -42,28 +37,27 @@ mod shell;
 mod snapshot;
 mod time;
 
-use blocker::Blocker;
+use changes::Blocker;
 use context::Context;
 use late_requests::{LATE_REQUEST_WINDOW, ended_recently, last_end};
 
-pub use changes_to_come::changes_to_come;
 pub use code::Code;
 pub use configs::KnownConfigs;
 pub use disabled::Disabled;
 pub use engine_needed::{needs_engine, reads_engine};
 pub use event::{Event, Reason};
-pub use flow::{awaited_starts, outside_windows, start_is_due, starts_in_ledger};
+pub use flow::{awaited_starts, changes_to_come, outside_windows, start_is_due, starts_in_ledger};
 pub use forecast::{
     Basis, Forecast, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime, forecast,
 };
 pub use ignored_changes::IgnoredChanges;
+pub use late_requests::has_leftovers;
 pub use ledger::{
     AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, ExclusionDebt,
     HistoryEntry, KeptStopped, LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, MAX_MEMBERS, Member,
     MemberStep, MemberUpdate, NodeResult, Once, Outcome, RecordDebt, RemovedExclusion, Restart,
     StartDebt, Stays, Tried,
 };
-pub use leftovers::has_leftovers;
 pub use manager_request::{drain_request, start_request, stop_request};
 pub use phase::{Phase, UnknownPhase};
 pub use plan::{Action, Plan, Resume, Waiting};

@@ -1,5 +1,5 @@
 //! The rules that a node must pass before it is stopped. Each is a pure function of the state of the
-//! whole cluster and returns a [`Check`](super::blocker::Check) with a message for people.
+//! whole cluster and returns a [`Check`](crate::changes::Check) with a message for people.
 //!
 //! * No rule chooses a node: [`order()`] says which node is next, [`Evaluation::check_rules`] whether
 //!   it may be stopped.

@@ -7,8 +7,7 @@ pub(crate) mod slot;
 
 use std::time::Duration;
 
-use crate::blocker::{Check, refuse};
-use crate::changes::{Changes, Wait};
+use crate::changes::{Changes, Check, Wait, refuse};
 use crate::flow::begin::slot::{begin, begin_zone};
 use crate::flow::debts::starts::is_waited_for;
 use crate::flow::engine::voting::is_exclusion_due;
@@ -17,8 +16,8 @@ use crate::flow::member::replaced::{may_be_deleted, until_started};
 use crate::flow::observed::not_held;
 use crate::flow::requests::configs::may_change_alone;
 use crate::flow::requests::is_own;
+use crate::index::{Lookup, lookup};
 use crate::ledger::RestartChange;
-use crate::lookup::{Lookup, lookup};
 use crate::rules::{FailedSets, StopImpact, list_names, order, select, set_of};
 use crate::{
     Action, Blocker, Code, Context, Ledger, Member, MemberStep, Outcome, Pod, Reason, Restart,

@@ -11,8 +11,8 @@ use crate::flow::engine::record::records;
 use crate::flow::engine::{limit_left_behind, restore_allocation};
 use crate::flow::member::start::not_mounted;
 use crate::flow::observed::{expected_now, if_gone_for_good, is_deleted_with_its_pods};
+use crate::late_requests::is_left_over;
 use crate::ledger::LedgerChange;
-use crate::leftovers::is_left_over;
 use crate::needs_coordinated::needs_coordinated_between;
 use crate::snapshot::namespace_and_name;
 use crate::{

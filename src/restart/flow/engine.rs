@@ -4,14 +4,13 @@
 pub(crate) mod record;
 pub(crate) mod voting;
 
-use crate::blocker::{Check, refuse};
-use crate::changes::Changes;
+use crate::changes::{Changes, Check, refuse};
 use crate::flow::observed::is_over_time;
 use crate::flow::turn::{Turn, TurnView};
 use crate::ledger::LedgerChange;
 use crate::{
     Action, Allocation, AllocationBefore, AllocationDebt, Blocker, Code, Color, Context, Engine,
-    Ledger, Marker, Member, MemberStep, Reason, RecordDebt, Strategy, leftovers,
+    Ledger, Marker, Member, MemberStep, Reason, RecordDebt, Strategy, late_requests,
 };
 
 /// Prepares the engine for a stop of this member; passes once that is complete.
@@ -276,7 +275,7 @@ pub(crate) fn release_allocation(
 
 /// True if a marker was set for this SearchCluster.
 fn is_ours(context: &Context<'_>, marker: &Marker) -> bool {
-    leftovers::is_ours(marker, &context.snapshot.cluster.name)
+    late_requests::is_ours(marker, &context.snapshot.cluster.name)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Nodes that are kept stopped on request of a person; their pods stay.
 
-use crate::blocker::{Check, refuse};
-use crate::changes::Changes;
+use crate::changes::{Changes, Check, refuse};
 use crate::flow::answers::{is_ending, was_refused};
 use crate::flow::begin::missing_finalizer;
 use crate::flow::debts::starts::is_waited_for;
@@ -9,9 +8,8 @@ use crate::flow::engine::voting::is_exclusion_due;
 use crate::flow::member::stop::end_drain;
 use crate::flow::member::update::rollback::is_due_of;
 use crate::flow::observed::not_paused;
+use crate::index::{Lookup, Marks};
 use crate::ledger::{LedgerChange, RestartChange};
-use crate::lookup::Lookup;
-use crate::marks::Marks;
 use crate::needs_coordinated::needs_coordinated_between;
 use crate::{
     Action, Blocker, Code, Context, Ending, KeptStopped, Ledger, Manager, MemberStep, Outcome, Pod,

@@ -1,6 +1,6 @@
 //! Facts of the snapshot about a pod, a member or the cluster.
 
-use crate::blocker::{Check, refuse};
+use crate::changes::{Check, refuse};
 use crate::snapshot::namespace_and_name;
 use crate::{
     Blocker, Code, Context, Ledger, Manager, Member, OperatorKind, Pod, Request, Restart, Sources,

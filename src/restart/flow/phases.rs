@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use crate::changes::Changes;
 use crate::flow::begin::last_turn;
-use crate::lookup::lookup;
-use crate::marks::Marks;
+use crate::index::{Marks, lookup};
 use crate::rules::NameList;
 use crate::{
     Context, HistoryEntry, LastRestart, Ledger, Manager, Member, MemberStep, Outcome, Phase, Pod,

@@ -7,7 +7,7 @@ use super::{
     Member, MemberStep, NodeResult, Once, OwnKind, RecordDebt, RemovedExclusion, Restart,
     StartDebt, Tried,
 };
-use crate::lookup::NameSet;
+use crate::index::NameSet;
 use crate::{IgnoredChanges, KnownConfigs, Request, Time};
 
 /// One change of a ledger.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::MemberUpdate;
-use crate::leftovers::restart_of;
+use crate::late_requests::restart_of;
 use crate::{Record, Time};
 use stayput_api::ConfigChoice;
 use stayput_declare::Leaving;

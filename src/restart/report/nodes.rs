@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::down::{Down, DownNodes};
 use super::{MAX_NODES, NodeReport, member_pods};
 use crate::flow::phase_of;
-use crate::marks::Marks;
+use crate::index::Marks;
 use crate::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting};
 use stayput_api::checksum::short;
 use stayput_pod_update::UpdateStep;

@@ -1,6 +1,6 @@
 //! Checks if one candidate may be stopped: the rules in their order; the first that blocks counts.
 
-use crate::blocker::Check;
+use crate::changes::Check;
 use crate::rules::evaluation::Evaluation;
 use crate::rules::node_counts::Peer;
 use crate::rules::settled::check_unreplicated_index;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::lookup::{Lookup, OwnedNameSet, with_room};
+use crate::index::{Lookup, OwnedNameSet, with_room};
 use crate::snapshot::{NumberedCopy, Others};
 use crate::{Engine, ShardCopies, Unknown};
 

@@ -2,7 +2,7 @@
 //! whose data is on no volume and that gets another container, and of a pod whose template has the data at
 //! another place, so that the engine would start without it.
 
-use crate::blocker::{Check, refuse};
+use crate::changes::{Check, refuse};
 use crate::rules::evaluation::Evaluation;
 use crate::rules::node_counts::Peer;
 use crate::rules::quorum::QuorumAfterStop;

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 
 use glob::Pattern;
 
-use crate::blocker::{Check, refuse};
-use crate::index::Index;
-use crate::lookup::{Lookup, NameSet, OwnedNameSet, lookup};
+use crate::changes::{Check, refuse};
+use crate::index::{Index, Lookup, NameSet, OwnedNameSet, lookup};
 use crate::rules::copies::Copies;
 use crate::rules::deleted_data::{self, Deletion};
 use crate::rules::node_counts::{NodeCounts, Peer, Tiers, is_master};

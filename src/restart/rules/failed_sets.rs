@@ -13,8 +13,7 @@
 //!   without the engine's node list this is unknown: it never counts as failed, ready or not.
 //! * A node under way because of us has failed if it was not in the cluster when it took its slot.
 
-use crate::index::Index;
-use crate::lookup::{Lookup, NameSet};
+use crate::index::{Index, Lookup, NameSet};
 use crate::{Ledger, Manager, Member, Pod};
 use stayput_api::{Desired, ExitReason, State};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::lookup::Lookup;
+use crate::index::Lookup;
 use crate::rules::NameList;
 use crate::snapshot::hold_data;
 use crate::{Node, Pod, are_master_eligible};

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::lookup::{Lookup, with_room};
+use crate::index::{Lookup, with_room};
 use crate::{Engine, Node, Pod};
 use stayput_api::State;
 

@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Display};
 
-use crate::blocker::{Check, refuse};
+use crate::changes::{Check, refuse};
 use crate::rules::evaluation::Evaluation;
 use crate::rules::node_counts::Peer;
 use crate::rules::{NameList, last_resort, more_shards};

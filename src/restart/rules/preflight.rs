@@ -1,6 +1,6 @@
 //! Checks if a pod's engine can be stopped and started at all, whatever the state of the cluster.
 
-use crate::blocker::{Blocker, Check, refuse};
+use crate::changes::{Blocker, Check, refuse};
 use crate::snapshot::{exec_manager, namespace_and_name};
 use crate::{Code, Manager, Pod, Sources};
 use stayput_api::{Desired, RequestKind, State};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::blocker::{Check, refuse};
-use crate::lookup::{Lookup, NameSet, OwnedNameSet};
+use crate::changes::{Check, refuse};
+use crate::index::{Lookup, NameSet, OwnedNameSet};
 use crate::rules::last_resort;
 use crate::{Blocker, Code, Engine, Node, Unknown, Voting};
 

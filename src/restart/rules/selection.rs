@@ -1,6 +1,6 @@
 //! Selects the nodes that are stopped now from the candidates in their order.
 
-use crate::blocker::Check;
+use crate::changes::Check;
 use crate::rules::evaluation::Evaluation;
 use crate::rules::quorum::QuorumAfterStop;
 use crate::rules::settled::unavailable_shards;

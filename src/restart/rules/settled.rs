@@ -1,7 +1,7 @@
 //! Settled yellow: replicas are missing, and nothing is happening that would assign them.
 
-use crate::blocker::{Check, refuse};
-use crate::lookup::OwnedNameSet;
+use crate::changes::{Check, refuse};
+use crate::index::OwnedNameSet;
 use crate::rules::copies::ShardName;
 use crate::rules::evaluation::Evaluation;
 use crate::rules::more_shards;

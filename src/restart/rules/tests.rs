@@ -15,8 +15,8 @@ mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::blocker::Check;
-use crate::lookup::OwnedNameSet;
+use crate::changes::Check;
+use crate::index::OwnedNameSet;
 use crate::{
     Allocation, Code, Color, Engine, Health, LastRequest, Manager, Node, Pod, Run, ShardCopies,
     ShardCopy, Sources, Unknown, Voting,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::lookup::Hashed;
+use crate::index::Hashed;
 use places::Places;
 pub(crate) use places::{Others, Replica};
 

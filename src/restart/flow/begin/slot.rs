@@ -11,8 +11,8 @@ use crate::flow::member::replaced::until_started;
 use crate::flow::member::update::frozen_update::freeze;
 use crate::flow::member::update::step_of;
 use crate::flow::observed::{describe_zone, expected_now};
+use crate::index::{Lookup, NameSet};
 use crate::ledger::{LedgerChange, RestartChange};
-use crate::lookup::{Lookup, NameSet};
 use crate::rules::{Evaluation, NAMED, StopImpact, list_names};
 use crate::{
     Blocker, Code, Context, Event, Ledger, Manager, Member, MemberStep, Node, Pod, Reason, Restart,

@@ -19,8 +19,8 @@ use crate::flow::member::stop::{describe, end_drain, resume_on};
 use crate::flow::member::{changes_of, give_back, replaced};
 use crate::flow::observed::{if_gone_for_good, is_over_time, not_paused};
 use crate::flow::turn::{GiveBack, Turn, TurnView};
+use crate::index::NameSet;
 use crate::ledger::RestartChange;
-use crate::lookup::NameSet;
 use crate::snapshot::namespace_and_name;
 use crate::{
     Action, Blocker, Code, Context, Direction, Ledger, Manager, Member, MemberStep, Pod, Restart,

@@ -13,8 +13,8 @@ use crate::flow::engine::allocation_debt;
 use crate::flow::finish::record_end;
 use crate::flow::observed::{expected_now, has_joined, is_over_time, is_to_be_stopped};
 use crate::flow::target::{members_of, scheduled};
+use crate::index::{Lookup, NameSet};
 use crate::ledger::LedgerChange;
-use crate::lookup::{Lookup, NameSet};
 use crate::snapshot::namespace_and_name;
 use crate::{
     AllocationDebt, Blocker, Code, Context, Direction, Ending, Ledger, Manager, Member, MemberStep,

@@ -1,13 +1,13 @@
 //! The engine's own node-shutdown record of a node that will be back soon, where the engine
 //! supports it.
 
-use crate::blocker::{Check, refuse};
+use crate::changes::{Check, refuse};
 use crate::context::Context;
 use crate::flow::member::update::phases;
 use crate::flow::observed::has_joined;
 use crate::flow::turn::{Turn, TurnView, wait};
+use crate::late_requests::{is_of_another, record_reason};
 use crate::ledger::LedgerChange;
-use crate::leftovers::{is_of_another, record_reason};
 use crate::{Action, Blocker, Code, Engine, Ledger, Member, Operator, Reason, Record, RecordDebt};
 
 /// The debt for a member's shutdown record, if there is one.

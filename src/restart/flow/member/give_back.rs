@@ -9,8 +9,7 @@
 //! we or the apiserver were away: the manager then refuses our start, and the next turn stops the engine once
 //! more. So does a member whose pod was replaced by one that runs on an old config.
 
-use crate::blocker::{Check, refuse};
-use crate::changes::Changes;
+use crate::changes::{Changes, Check, refuse};
 use crate::flow::answers::{is_ending, is_overtaken, overtaken, runs_on_another, was_refused};
 use crate::flow::engine::record::{prepares, records};
 use crate::flow::engine::{

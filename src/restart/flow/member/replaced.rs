@@ -4,8 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::blocker::{Check, refuse};
-use crate::changes::Changes;
+use crate::changes::{Changes, Check, refuse};
 use crate::draft::LATER;
 use crate::flow::answers::take_sequences_above;
 use crate::flow::engine::clean_up;

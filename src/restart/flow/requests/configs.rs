@@ -4,8 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::blocker::{Check, refuse};
-use crate::changes::Changes;
+use crate::changes::{Changes, Check, refuse};
 use crate::configs::beginning;
 use crate::flow::member::update::frozen_update::planned_update;
 use crate::flow::requests::{ended, is_own, last_of, next_try, remember, try_of, was_left_out};

@@ -10,9 +10,8 @@ use crate::flow::member::changes_of;
 use crate::flow::requests::{ignore_input, is_own, open, remember};
 use crate::flow::target::scheduled;
 use crate::flow::turn::TurnView;
+use crate::index::{Marks, lookup};
 use crate::ledger::{LedgerChange, RestartChange};
-use crate::lookup::lookup;
-use crate::marks::Marks;
 use crate::rules::list_names;
 use crate::{
     Cluster, Code, Context, Ending, Ledger, MAX_MEMBERS, Member, MemberStep, NodeResult, Outcome,

@@ -1,5 +1,7 @@
 //! Restarts that the reconciler requests itself for changed pod templates.
 
+use std::collections::BTreeSet;
+
 use crate::changes::Changes;
 use crate::flow::debts::starts::is_waited_for;
 use crate::flow::member::update::frozen_update::{
@@ -13,8 +15,8 @@ use crate::flow::requests::{next_try, open, short_id};
 use crate::ledger::OwnKind;
 use crate::needs_coordinated::template_needs_coordinated;
 use crate::{
-    Blocker, Code, Context, Ledger, MAX_MEMBERS, Pod, PodUpdate, Reason, Request, Strategy, Target,
-    UpdateStep,
+    Blocker, Code, Context, Known, Ledger, MAX_MEMBERS, Pod, PodUpdate, Policy, Reason, Request,
+    Snapshot, Strategy, Target, UpdateStep,
 };
 
 /// Patches pods whose engine can go on, and requests a restart of the others, once for each set of
@@ -113,7 +115,7 @@ pub(crate) fn request_for_update(context: &Context<'_>, ledger: &Ledger) -> Chan
 /// Pods whose template is carried out by a restart that was not requested yet, because something comes first
 /// or it is not the time. Updates that wait for a person's decision are not among them, nor are nodes that
 /// leave.
-pub(crate) fn updates_to_come<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Pod> {
+fn updates_to_come<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Pod> {
     let ledger = &context.snapshot.ledger;
     let id = update_id(context);
     context.snapshot.pods.iter().filter(move |pod| {
@@ -191,4 +193,21 @@ fn update_id(context: &Context<'_>) -> String {
     wanted.dedup();
     let contents = wanted.iter().map(|revision| (revision.as_str(), &[][..])).collect();
     short_id(OwnKind::Templates, contents)
+}
+
+/// Number of nodes that are still to be restarted for a changed config or template, at once or after
+/// earlier work. Nodes that leave do not count, nor do templates that wait for a person: the step is not
+/// allowed, or was given up. Unknown if it is not known of a pod whether its template has changed.
+pub fn changes_to_come(snapshot: &Snapshot, policy: &Policy) -> Known<u32> {
+    let pods = || snapshot.pods.iter().filter(|pod| pod.leaving.is_none());
+    let mut pending: BTreeSet<&str> =
+        pods().filter(|pod| pod.drifts()).map(|pod| pod.uid.as_str()).collect();
+    if !policy.update.is_empty() {
+        if let Some(unknown) = pods().find_map(|pod| pod.update.as_ref().err()) {
+            return Err(unknown.clone());
+        }
+        let context = Context::new(snapshot, policy);
+        pending.extend(updates_to_come(&context).map(|pod| pod.uid.as_str()));
+    }
+    Ok(u32::try_from(pending.len()).unwrap_or(u32::MAX))
 }

@@ -2,8 +2,7 @@
 //! stop other nodes may go down.
 
 use super::table::cases;
-use crate::index::Index;
-use crate::lookup::NameSet;
+use crate::index::{Index, NameSet};
 use crate::rules::Evaluation;
 use crate::{Request, Strategy};
 

@@ -7,8 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::table::{Case, cases};
-use crate::index::Index;
-use crate::lookup::NameSet;
+use crate::index::{Index, NameSet};
 use crate::rules::node_counts::NodeCounts;
 use crate::rules::{Evaluation, order};
 use crate::{Disabled, Pod, ShardCopies, ShardCopy, Share, Snapshot, Strategy as How};

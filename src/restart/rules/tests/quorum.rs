@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{code, engine, ids, message, names, unknown};
-use crate::blocker::{Check, refuse};
+use crate::changes::{Check, refuse};
 use crate::rules::{MasterVoters, QuorumAfterStop};
 use crate::{Code, Engine, Voting};
 

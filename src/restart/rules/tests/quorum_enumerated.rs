@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{engine, id};
-use crate::lookup::OwnedNameSet;
+use crate::index::OwnedNameSet;
 use crate::rules::{MasterVoters, QuorumAfterStop};
 use crate::tests::world::votes::Votes as Model;
 use crate::{Engine, Voting};

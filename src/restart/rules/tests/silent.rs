@@ -1,8 +1,7 @@
 //! A node that is in the cluster and has not said what it is: it hangs, or has just joined.
 
 use super::table::cases;
-use crate::index::Index;
-use crate::lookup::NameSet;
+use crate::index::{Index, NameSet};
 use crate::rules::Evaluation;
 use crate::{Code, Request, Strategy};
 

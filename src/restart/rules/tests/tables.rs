@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::table::{Case, cases};
-use crate::index::Index;
-use crate::lookup::NameSet;
+use crate::index::{Index, NameSet};
 use crate::rules::{Evaluation, order, predicates, select};
 use crate::{Disabled, Pod, Predicate};
 
@@ -45,7 +44,7 @@ impl Case {
             Ok(turns) => turns,
             Err(no) => return vec![no],
         };
-        let answer = |(pod, check): (&Pod, crate::blocker::Check)| {
+        let answer = |(pod, check): (&Pod, crate::changes::Check)| {
             (pod.name.clone(), check.err().map(|no| (no.code.as_str(), no.message)))
         };
         turns.into_iter().map(answer).collect()

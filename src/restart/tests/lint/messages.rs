@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::down;
 use super::facts::Input;
-use crate::lookup::Hashed;
+use crate::index::Hashed;
 use crate::{Action, Condition, Ledger, Plan, Report, Snapshot, Voting, report};
 
 /// What is wrong with a text, and whether it is.

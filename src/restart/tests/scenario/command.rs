@@ -1,7 +1,7 @@
 //! The lines of a script, one command each.
 
 use super::{templates, wait};
-use crate::leftovers::record_reason;
+use crate::late_requests::record_reason;
 use crate::tests::driver::{ActionFate, Driver};
 use crate::tests::world::engine::id_of;
 use crate::tests::world::{Asked, Services, SimPod, Tool};

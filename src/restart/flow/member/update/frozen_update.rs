@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::blocker::{Check, refuse};
+use crate::changes::{Check, refuse};
 use crate::flow::member::update::container::last_ids;
 use crate::flow::member::update::heap_before;
 use crate::flow::observed::{is_stopped_by_another, is_to_be_stopped};
