@@ -92,6 +92,15 @@ impl Changes {
         self.waits.push(Wait::pod(uid, blocker));
     }
 
+    /// Records one rule that holds several pods back.
+    pub(super) fn block_each<'p>(
+        &mut self,
+        pods: impl IntoIterator<Item = &'p Pod>,
+        blocker: &Blocker,
+    ) {
+        pods.into_iter().for_each(|pod| self.block(&pod.uid, blocker.clone()));
+    }
+
     /// Reports why the cluster as a whole waits.
     pub(super) fn wait_all(&mut self, code: Code, message: impl Into<Cow<'static, str>>) {
         self.waits.push(Wait::cluster(code, message));

@@ -49,33 +49,10 @@ pub(crate) fn request_for_drift(context: &Context<'_>, ledger: &Ledger) -> Chang
     if drifting.is_empty() {
         return changes;
     }
-    if let Some(operator) = Operator::replacing(&context.snapshot.pods) {
-        let message =
-            format!("its config has changed since it was started: {}", operator.replaces());
-        for pod in drifting {
-            changes.wait(&pod.uid, Code::PendingRestart, message.clone());
-        }
-        return changes;
-    }
-    if context.policy.on_config_change == OnConfigChange::None {
-        let changed = "its config has changed since it was started";
-        let message = match needs_coordinated(context, ledger, &drifting) {
-            Ok(Some(change)) => {
-                format!("{changed}: {}; ask for a coordinated restart", change.sentence())
-            }
-            Ok(None) | Err(_) => format!("{changed}; ask for a restart"),
-        };
-        for pod in drifting {
-            changes.wait(&pod.uid, Code::PendingRestart, message.clone());
-        }
-        return changes;
-    }
-    let (strategy, by) = match how(context, ledger, &drifting) {
+    let (strategy, by) = match how_requested(context, ledger, &drifting) {
         Ok(how) => how,
         Err(blocker) => {
-            for pod in drifting {
-                changes.block(&pod.uid, blocker.clone());
-            }
+            changes.block_each(drifting, &blocker);
             return changes;
         }
     };
@@ -84,9 +61,7 @@ pub(crate) fn request_for_drift(context: &Context<'_>, ledger: &Ledger) -> Chang
     }
     // A request of ours would block those of people.
     if let Err(blocker) = not_outside_windows(context) {
-        for pod in drifting {
-            changes.block(&pod.uid, blocker.clone());
-        }
+        changes.block_each(drifting, &blocker);
         return changes;
     }
     let id = change_id(context);
@@ -116,6 +91,25 @@ pub(crate) fn request_for_drift(context: &Context<'_>, ledger: &Ledger) -> Chang
     };
     changes.merge(open(context, request));
     changes
+}
+
+/// The strategy of the request for drifting nodes and its `by`, or why a person has to request it.
+fn how_requested(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    drifting: &[&Pod],
+) -> Result<(Strategy, String), Blocker> {
+    let changed = "its config has changed since it was started";
+    let message = if let Some(operator) = Operator::replacing(&context.snapshot.pods) {
+        format!("{changed}: {}", operator.replaces())
+    } else if context.policy.on_config_change != OnConfigChange::None {
+        return how(context, ledger, drifting);
+    } else if let Ok(Some(change)) = needs_coordinated(context, ledger, drifting) {
+        format!("{changed}: {}; ask for a coordinated restart", change.sentence())
+    } else {
+        format!("{changed}; ask for a restart")
+    };
+    Err(Blocker { code: Code::PendingRestart, message })
 }
 
 /// Remembers the config that all nodes are on at the end of a restart for another one, which was reverted

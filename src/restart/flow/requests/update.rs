@@ -37,31 +37,7 @@ pub(crate) fn request_for_update(context: &Context<'_>, ledger: &Ledger) -> Chan
     let is_idle = ledger.restart.is_none()
         && ledger.queued.is_none()
         && !owed.any(|debt| is_waited_for(context, debt));
-    let mut wanted: Vec<(&Pod, &PodUpdate)> = Vec::new();
-    for pod in context.index.pods().filter(|pod| is_left_alone(ledger, pod)) {
-        let update = match &pod.update {
-            Err(unknown) => {
-                changes.wait(&pod.uid, Code::UpdateUnknown, unknown.message.clone());
-                continue;
-            }
-            Ok(None) => continue,
-            Ok(Some(update)) => update,
-        };
-        if let (Some(not_started), Err(_)) = (&pod.not_started, &pod.manager) {
-            changes.merge(bring_to_template(context, pod, not_started, update));
-            continue;
-        }
-        if let Some(why) = why_not_allowed(context.policy, pod, update) {
-            changes.wait(&pod.uid, Code::UpdateNotAllowed, why);
-        } else if update.step == UpdateStep::Relabel && !cluster.paused {
-            changes.merge(relabel_at_once(pod, update));
-        } else if is_idle
-            && why_left_out(context, ledger, pod).is_none()
-            && planned_update(context.policy, Strategy::Rolling, pod).is_some()
-        {
-            wanted.push((pod, update));
-        }
-    }
+    let mut wanted = wanted_updates(context, ledger, is_idle, &mut changes);
     if wanted.is_empty() || cluster.paused {
         return changes;
     }
@@ -103,13 +79,45 @@ pub(crate) fn request_for_update(context: &Context<'_>, ledger: &Ledger) -> Chan
     match not_outside_windows(context) {
         Ok(()) => changes.merge(request(context, ledger, id, &wanted)),
         // A request of ours would block those of people.
-        Err(blocker) => {
-            for (pod, _) in wanted {
-                changes.block(&pod.uid, blocker.clone());
-            }
-        }
+        Err(blocker) => changes.block_each(wanted.into_iter().map(|(pod, _)| pod), &blocker),
     }
     changes
+}
+
+/// Patches pods whose engine can go on, says why a pod stays as it is, and returns the pods that need a restart
+/// now. `is_idle`: a restart may be requested.
+fn wanted_updates<'a>(
+    context: &Context<'a>,
+    ledger: &Ledger,
+    is_idle: bool,
+    changes: &mut Changes,
+) -> Vec<(&'a Pod, &'a PodUpdate)> {
+    let mut wanted = Vec::new();
+    for pod in context.index.pods().filter(|pod| is_left_alone(ledger, pod)) {
+        let update = match &pod.update {
+            Err(unknown) => {
+                changes.wait(&pod.uid, Code::UpdateUnknown, unknown.message.clone());
+                continue;
+            }
+            Ok(None) => continue,
+            Ok(Some(update)) => update,
+        };
+        if let (Some(not_started), Err(_)) = (&pod.not_started, &pod.manager) {
+            changes.merge(bring_to_template(context, pod, not_started, update));
+            continue;
+        }
+        if let Some(why) = why_not_allowed(context.policy, pod, update) {
+            changes.wait(&pod.uid, Code::UpdateNotAllowed, why);
+        } else if update.step == UpdateStep::Relabel && !context.snapshot.cluster.paused {
+            changes.merge(relabel_at_once(pod, update));
+        } else if is_idle
+            && why_left_out(context, ledger, pod).is_none()
+            && planned_update(context.policy, Strategy::Rolling, pod).is_some()
+        {
+            wanted.push((pod, update));
+        }
+    }
+    wanted
 }
 
 /// Pods whose template is carried out by a restart that was not requested yet, because something comes first
