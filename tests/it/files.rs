@@ -2,12 +2,13 @@
 //! used.
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// The longest allowed file, in lines.
 const MOST_LINES: usize = 500;
-/// Half of the files below `src` have at most this many lines.
-const MEDIAN_LINES: usize = 150;
+/// Lines of the file in the middle, of all below `src`. With shorter ones, many are open for one task.
+const MEDIAN_LINES: RangeInclusive<usize> = 120..=300;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -39,7 +40,7 @@ fn unsafe_code_lives_in_process_alone() {
 }
 
 #[test]
-fn files_stay_small() {
+fn files_are_neither_long_nor_many() {
     let folders = ["src", "tests", "examples", "bench"].map(|folder| root().join(folder));
     let mut lengths: Vec<(usize, PathBuf)> = folders
         .iter()
@@ -51,5 +52,5 @@ fn files_stay_small() {
     lengths.retain(|(_, file)| file.starts_with(root().join("src")));
     lengths.sort();
     let (median, _) = lengths[lengths.len() / 2];
-    assert!(median <= MEDIAN_LINES, "median {median} lines");
+    assert!(MEDIAN_LINES.contains(&median), "median {median} lines");
 }

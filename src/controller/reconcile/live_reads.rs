@@ -1,4 +1,4 @@
-//! What is read live, and what depends on it: the look that a decision is made from, the reads that confirm a
+//! Live reads and what depends on them: the look that a decision is made from, the reads that confirm a
 //! stop or a deletion, and the finalizer, which is put there before the write that opens a restart.
 
 use std::collections::BTreeSet;
