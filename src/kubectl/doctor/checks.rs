@@ -65,7 +65,9 @@ fn reinstall(facts: &Facts) -> String {
 
 /// All findings, the worst first.
 pub(crate) fn findings(facts: &Facts) -> Vec<Finding> {
-    gathered(GROUPS.iter().flat_map(|group| group(facts)))
+    let found: Vec<Finding> = GROUPS.iter().flat_map(|group| group(facts)).collect();
+    let of_conditions = status::conditions(facts, &found);
+    gathered(found.into_iter().chain(of_conditions))
 }
 
 /// Merges equal findings about several objects, such as all pods of a StatefulSet, into one.

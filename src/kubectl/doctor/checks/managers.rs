@@ -1,6 +1,6 @@
 //! Checks that the reconciler reaches each manager, and may send it requests.
 
-use stayput_restart::{Pod, Snapshot};
+use stayput_restart::Pod;
 
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::Finding;
@@ -10,7 +10,9 @@ pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let (namespace, name) = (facts.namespace(), facts.name());
     let status = format!("kubectl stayput -n {namespace} status {name}");
     match &facts.snapshot {
-        Ok(taken) => of_snapshot(facts, &taken.saved.snapshot),
+        Ok(taken) => {
+            taken.saved.snapshot.pods.iter().flat_map(|pod| of_pod(namespace, pod)).collect()
+        }
         Err(unknown) => {
             let message =
                 format!("cannot check whether managers and engine answer: {}", unknown.message);
@@ -38,24 +40,6 @@ fn reach(facts: &Facts) -> String {
         facts.namespace(),
         facts.name()
     )
-}
-
-fn of_snapshot(facts: &Facts, snapshot: &Snapshot) -> Vec<Finding> {
-    let namespace = facts.namespace();
-    let mut found: Vec<Finding> =
-        snapshot.pods.iter().flat_map(|pod| of_pod(namespace, pod)).collect();
-    if !snapshot.cluster.overlaps.is_empty() {
-        found.push(Finding::error(
-            "overlap",
-            facts.object(),
-            format!(
-                "{} selects the same pods: no node is stopped",
-                snapshot.cluster.overlaps.join(", ")
-            ),
-            format!("kubectl -n {namespace} get searchclusters -o yaml"),
-        ));
-    }
-    found
 }
 
 fn of_pod(namespace: &str, pod: &Pod) -> Vec<Finding> {

@@ -80,50 +80,94 @@ fn the_spec_and_its_status() {
             CLUSTER,
             ["last change", "status logs"],
         ),
+    ]);
+}
+
+/// Sets the conditions, each by type, status, reason, message and the time since when it is so.
+fn set_conditions(facts: &mut Facts, all: &[[&str; 5]]) {
+    let condition = |[kind, status, reason, message, since]: &[&str; 5]| {
+        json!({"type": kind, "status": status, "reason": reason, "message": message,
+            "lastTransitionTime": format!("2026-11-21T{since}Z")})
+    };
+    let all: Vec<Value> = all.iter().map(condition).collect();
+    facts.change_cluster(|it| it["status"]["conditions"] = json!(all));
+}
+
+#[test] // proves DOCTOR-1
+fn each_condition_that_is_not_as_it_should_be() {
+    const OWED: &str = "the engine of logs-1 must be started";
+    each(&[
         (
             "stalled",
             |facts| {
-                facts.change_cluster(|it| {
-                    it["status"]["conditions"] = json!([{
-                        "type": "Stalled", "status": "True", "reason": "Stranded", "message": "why",
-                        "lastTransitionTime": "2026-11-21T02:10:00Z",
-                    }]);
-                });
+                set_conditions(
+                    facts,
+                    &[
+                        ["Ready", "False", "stranded", "why", "02:10:00"],
+                        ["Stalled", "True", "stranded", "why", "02:10:00"],
+                        ["Blocked", "True", "stranded", "why", "02:10:00"],
+                    ],
+                );
             },
             Error,
-            "stalled",
+            "condition",
             CLUSTER,
-            ["since 1h: why", "status logs"],
+            ["Stalled and Blocked True for 1h (stranded): why", "stayput runbook stranded"],
         ),
         (
             "a new debt",
-            |facts| owe(facts, "2026-11-21T03:00:00Z"),
+            |facts| set_conditions(facts, &[["Degraded", "True", "Debts", OWED, "03:00:00"]]),
             Warning,
-            "debts",
+            "condition",
             CLUSTER,
-            ["pending for 10m: the engine of logs-1 must be started", "status logs"],
+            ["Degraded True for 10m (Debts): the engine of logs-1 must be started", "status logs"],
         ),
         (
             "an old debt",
-            |facts| owe(facts, "2026-11-21T02:00:00Z"),
+            |facts| set_conditions(facts, &[["Degraded", "True", "Debts", OWED, "02:00:00"]]),
             Error,
-            "debts",
+            "condition",
             CLUSTER,
-            ["pending for 1h 10m", "status logs"],
+            ["for 1h 10m", "status logs"],
+        ),
+        (
+            "red",
+            |facts| set_conditions(facts, &[["Available", "False", "Red", "why", "03:00:00"]]),
+            Error,
+            "condition",
+            CLUSTER,
+            ["Available False for 10m (Red)", "status logs"],
+        ),
+        (
+            "a rule that is off",
+            |facts| {
+                let off = ["PredicatesDisabled", "True", "Disabled", "why", "03:00:00"];
+                set_conditions(facts, &[off]);
+            },
+            Warning,
+            "condition",
+            CLUSTER,
+            ["PredicatesDisabled True", "status logs"],
         ),
     ]);
 }
 
-fn owe(facts: &mut Facts, since: &str) {
-    facts.change_cluster(|it| {
-        it["status"]["conditions"] = json!([{
-            "type": "Degraded", "status": "True", "reason": "Debts", "message": "",
-            "lastTransitionTime": since,
-        }]);
-        it["status"]["ledger"]["debts"] = json!({"start": [{
-            "podUid": "uid-1", "node": "logs-1", "sequence": 2, "config": "mounted",
-        }]});
-    });
+#[test]
+fn conditions_that_are_as_they_should_be_or_are_found_anyhow_are_not_said() {
+    let mut facts = healthy();
+    let good = [
+        ["Ready", "True", "Ready", "", "03:00:00"],
+        ["Reconciling", "True", "Rolling", "", "03:00:00"],
+        ["Available", "True", "Yellow", "", "03:00:00"],
+        ["Degraded", "False", "NothingOwed", "", "03:00:00"],
+        ["CertificatesValid", "True", "Valid", "", "03:00:00"],
+    ];
+    set_conditions(&mut facts, &good);
+    assert_eq!(findings(&facts), []);
+    facts.cluster.spec.paused = true;
+    set_conditions(&mut facts, &[["Blocked", "True", "paused", "why", "03:00:00"]]);
+    let codes: Vec<&str> = findings(&facts).iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, ["paused"]);
 }
 
 #[test] // proves DOCTOR-1

@@ -77,14 +77,6 @@ fn managers_and_engine() {
             ["/warm.jsa and starts slower", "stayput warm"],
         ),
         (
-            "two SearchClusters",
-            |facts| facts.see(|it| it["snapshot"]["cluster"]["overlaps"] = json!(["metrics"])),
-            Error,
-            "overlap",
-            "SearchCluster/logs",
-            ["metrics selects the same pods", "get searchclusters"],
-        ),
-        (
             "an engine that does not answer",
             |facts| {
                 facts.see(|it| it["snapshot"]["engine"] = json!({"unknown": "403 of the engine"}))
@@ -93,18 +85,6 @@ fn managers_and_engine() {
             "engine_unreachable",
             "SearchCluster/logs",
             ["403 of the engine", "get searchcluster logs"],
-        ),
-        (
-            "red",
-            |facts| {
-                facts.see(|it| {
-                    it["snapshot"]["engine"]["known"]["health"]["known"]["color"] = json!("red");
-                });
-            },
-            Error,
-            "red",
-            "SearchCluster/logs",
-            ["red", "kubectl stayput -n search plan logs"],
         ),
     ]);
 }
