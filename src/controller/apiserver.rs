@@ -24,7 +24,7 @@ use kube::api::{
 use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
 use stayput_kube_access::cluster::SearchCluster;
-use stayput_kube_access::object_name::is_object_name;
+use stayput_kube_access::names::is_object_name;
 use stayput_kube_access::patch_operations::{has_uid, place, replace};
 use stayput_kube_access::read_limits::limited;
 use tokio::time::timeout;

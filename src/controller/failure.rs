@@ -4,7 +4,7 @@ use super::apiserver::ApiError;
 use stayput_certificates::issue::IssueError;
 use stayput_engine::EngineError;
 use stayput_http::manager_client::{ClientError, Refused};
-use stayput_kube_access::random_id::NoRandomNumbers;
+use stayput_kube_access::names::NoRandomNumbers;
 
 /// Failure of a step of a reconcile; the cause is its source.
 #[derive(Debug, thiserror::Error)]

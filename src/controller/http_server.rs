@@ -16,7 +16,7 @@ use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use serde::Serialize;
 use stayput_http::server::{self, Limits};
-use stayput_kube_access::random_id::{NoRandomNumbers, random_id};
+use stayput_kube_access::names::{NoRandomNumbers, random_id};
 use stayput_restart::Saved;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};

@@ -7,33 +7,27 @@
 #![warn(missing_docs)]
 
 mod check;
-mod config;
 mod connect;
 mod crd;
 mod declared;
-mod missing;
-mod nodes;
 mod restart;
 mod secret;
 mod sources;
 mod spec;
-mod status;
-mod update;
-mod windows;
-
-pub use check::{Checked, Invalid};
-pub use config::{Config, Item, Source};
-pub use connect::{Engine, Manager, ManagerAuth, Scheme, ServiceAccountToken};
-pub use crd::{CrdError, crd, crd_yaml};
-pub use missing::{FieldsOfOneSide, missing_fields, unknown_fields};
-pub use nodes::{ClaimRetention, Distribution, NodeSet, Retention};
-pub use restart::RestartSpec;
-pub use secret::{ALLOW, EngineKeys, NotAllowed, allow_command, allows, engine_keys, key, others};
-pub use sources::{Auth, Live, MissingSource, Sources};
-pub use spec::{Pods, SearchCluster, SearchClusterSpec};
-pub use status::SearchClusterStatus;
-pub use update::{AllowedStep, UpdateMode, UpdateSpec};
-pub use windows::{Day, WindowSpec};
-
 #[cfg(test)]
 mod tests;
+
+pub use crate::cluster::check::{Checked, Invalid};
+pub use crate::cluster::connect::{Engine, Manager, ManagerAuth, Scheme, ServiceAccountToken};
+pub use crate::cluster::crd::{
+    CrdError, FieldsOfOneSide, crd, crd_yaml, missing_fields, unknown_fields,
+};
+pub use crate::cluster::restart::{Day, RestartSpec, WindowSpec};
+pub use crate::cluster::secret::{
+    ALLOW, EngineKeys, NotAllowed, allow_command, allows, engine_keys, key, others,
+};
+pub use crate::cluster::sources::{Auth, Live, MissingSource, Sources};
+pub use crate::cluster::spec::{
+    AllowedStep, ClaimRetention, Config, Distribution, Item, NodeSet, Pods, Retention,
+    SearchCluster, SearchClusterSpec, SearchClusterStatus, Source, UpdateMode, UpdateSpec,
+};

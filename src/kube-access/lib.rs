@@ -6,8 +6,7 @@
 
 pub mod certificates;
 pub mod cluster;
-pub mod object_name;
+pub mod names;
 pub mod patch_operations;
-pub mod random_id;
 pub mod read_limits;
 pub mod workload;

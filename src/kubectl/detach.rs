@@ -1,38 +1,38 @@
 //! `detach`: removes a cluster from stayput. First the reconciler undoes all its open changes; then only
 //! the managers in the pods are left, which go on.
 //!
-//! * [`may`]: checks if the cluster may be detached; pure.
-//! * [`steps`]: the steps, for a person to confirm; pure.
-//! * [`owed`]: commands to undo changes by hand if no reconciler does it; pure.
-//! * [`finalizer`]: keeps the SearchCluster until all is done, so that the command can be repeated.
-//! * [`clean`]: removes stayput's annotations.
+//! * [`refusals`]: checks if the cluster may be detached; else it has the commands to undo changes by hand. Pure.
+//! * [`clean`]: the steps, for a person to confirm; removes stayput's annotations.
+//!
+//! A finalizer keeps the SearchCluster until all is done, so that a command that was interrupted can be repeated.
 
 mod clean;
-pub(crate) mod error;
-mod finalizer;
-mod may;
-mod owed;
-mod steps;
+mod refusals;
 #[cfg(test)]
 mod tests;
 
 use std::cell::RefCell;
-use std::io;
-use std::io::Write;
+use std::io::{self, Write};
 
+use json_patch::Patch;
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use kube::runtime::conditions::is_deleted;
 use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt};
+use stayput_api::Span;
 use stayput_http::terminal::plain;
 use stayput_kube_access::cluster::SearchCluster;
+use stayput_kube_access::patch_operations::{is_at_version, set_finalizers};
 use stayput_restart::annotation;
 use tokio::time::timeout;
 
-use crate::actions::report::{ActionOutput, ActionReport, ActionResult};
+use crate::actions::{ActionError, ActionOutput, ActionReport, ActionResult, Attempts, requests};
+use crate::apiserver::ApiError;
 use crate::args::DetachArgs;
-use crate::detach::error::DetachError;
-use crate::detach::may::may;
+use crate::detach::refusals::{Refusal, may};
+use crate::error::Exit;
+use crate::format::{duration_as_given, root_cause};
+use crate::selection::SelectionError;
 use crate::session::Session;
 use crate::view::ClusterView;
 use crate::{actions, apiserver, selection};
@@ -50,7 +50,7 @@ pub(crate) async fn detach(
     may(&cluster, &view, no_reconciler, args.cancel)?;
     let ends = no_reconciler.is_none() && args.cancel;
     let pods = apiserver::pods(&session.client, &cluster).await?;
-    let steps = steps::steps(&view, &cluster, &pods, ends);
+    let steps = clean::steps(&view, &cluster, &pods, ends);
     let shown: String = steps.iter().map(|step| format!("{step}\n")).collect();
     if args.dry_run {
         let page = shown + "This is a dry run: nothing was changed.\n";
@@ -102,12 +102,12 @@ async fn carry_out(
     if ends {
         end_restarts(session, cluster).await?;
     }
-    finalizer::add(session, &cluster.name_any()).await?;
+    add_finalizer(session, &cluster.name_any()).await?;
     delete(session, cluster).await?;
     let pods = apiserver::pods(&session.client, cluster).await?;
     let said = clean::pods(session, cluster, &pods).await?
         + &clean::secrets(session, cluster, &pods).await;
-    finalizer::remove(session, &cluster.name_any()).await?;
+    take_finalizer_off(session, &cluster.name_any()).await?;
     until_gone(session, cluster).await?;
     Ok(said)
 }
@@ -122,7 +122,7 @@ async fn end_restarts(session: &Session, cluster: &SearchCluster) -> Result<(), 
         let under_way = view.restart().filter(|restart| restart.ending.is_none());
         let under_way = under_way.map(|restart| restart.request.id.clone());
         if let Some(id) = requested.or(queued).or(under_way) {
-            actions::cancel(session, Some(&name), Some(&id)).await?;
+            requests::cancel(session, Some(&name), Some(&id)).await?;
             let until = format!("restart {id} is over");
             wait(session, cluster, &until, move |now| !is_open(now, &id)).await?;
         } else if view.restart().is_some() {
@@ -199,4 +199,86 @@ async fn until_gone(session: &Session, cluster: &SearchCluster) -> Result<(), De
     let uid = cluster.metadata.uid.clone().unwrap_or_default();
     await_condition(api, &cluster.name_any(), is_deleted(&uid)).await?;
     Ok(())
+}
+
+/// Finalizer of `detach`.
+const DETACH: &str = "stayput.dev/detach";
+
+/// Adds the finalizer, unless the SearchCluster is being deleted already: then none can be added.
+async fn add_finalizer(session: &Session, cluster: &str) -> Result<(), DetachError> {
+    change_finalizers(session, cluster, |finalizers, is_deleting| {
+        let is_there = finalizers.iter().any(|one| one == DETACH);
+        (!is_there && !is_deleting).then(|| [finalizers, &[DETACH.to_owned()]].concat())
+    })
+    .await
+}
+
+/// Removes the finalizer.
+async fn take_finalizer_off(session: &Session, cluster: &str) -> Result<(), DetachError> {
+    change_finalizers(session, cluster, |finalizers, _| {
+        let others: Vec<String> = finalizers.iter().filter(|one| *one != DETACH).cloned().collect();
+        (others.len() < finalizers.len()).then_some(others)
+    })
+    .await
+}
+
+/// Changes the finalizers of the SearchCluster as it is now, if it is there.
+async fn change_finalizers(
+    session: &Session,
+    name: &str,
+    wanted: impl Fn(&[String], bool) -> Option<Vec<String>>,
+) -> Result<(), DetachError> {
+    let mut attempts = Attempts::default();
+    loop {
+        let all = apiserver::clusters(session).await?;
+        let Some(cluster) = all.into_iter().find(|one| one.name_any() == name) else {
+            return Ok(());
+        };
+        let is_deleting = cluster.metadata.deletion_timestamp.is_some();
+        let Some(finalizers) = wanted(cluster.finalizers(), is_deleting) else { return Ok(()) };
+        let version = cluster.metadata.resource_version.as_deref().unwrap_or_default();
+        attempts.next("SearchCluster", name, version)?;
+        match apiserver::patch_cluster(session, name, patch(&cluster, &finalizers)).await {
+            Ok(()) => return Ok(()),
+            Err(error) => attempts.refused(version, error)?,
+        }
+    }
+}
+
+fn patch(cluster: &SearchCluster, finalizers: &[String]) -> Patch {
+    let version = cluster.metadata.resource_version.as_deref();
+    Patch(vec![is_at_version(version), set_finalizers(finalizers)])
+}
+
+/// Why a cluster was not detached, or not wholly.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DetachError {
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Action(#[from] ActionError),
+    #[error("cannot watch the SearchCluster: {}; try again", root_cause(.0))]
+    Watch(#[from] kube::runtime::wait::Error),
+    #[error(
+        "it is not detached after {}: `{status}` shows what is waited for; the same command goes on",
+        duration_as_given(*limit)
+    )]
+    TimedOut { status: String, limit: Span },
+}
+
+impl DetachError {
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Selection(error) => error.exit(),
+            Self::Api(error) => error.exit(),
+            Self::Action(error) => error.exit(),
+            Self::Refused(_) => Exit::Failed,
+            Self::Watch(_) => Exit::NotReachable,
+            Self::TimedOut { .. } => Exit::TimedOut,
+        }
+    }
 }

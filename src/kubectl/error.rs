@@ -1,7 +1,6 @@
 //! Why a command failed: every error of the modules below, and its exit code.
 
-use std::io;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,18 +9,17 @@ use stayput_http::terminal::plain;
 use stayput_kube_access::cluster::CrdError;
 use stayput_restart::HistoryEntry;
 
-use crate::actions::error::ActionError;
-use crate::detach::error::DetachError;
-use crate::exit::Exit;
+use crate::actions::ActionError;
+use crate::detach::DetachError;
 use crate::format::{duration_as_given, or_dash};
 use crate::init::InitError;
 use crate::inject::InjectError;
 use crate::options::into_quoted_commands;
-use crate::reconciler_client::SnapshotError;
 use crate::selection::SelectionError;
 use crate::session::SessionError;
+use crate::snapshot::SnapshotError;
 use crate::ui::UiError;
-use crate::watch::error::WatchError;
+use crate::watch::WatchError;
 
 /// Why a command failed. Each message says what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +128,25 @@ impl Error {
 /// The message, safe for a terminal. The question before an action has several lines.
 fn lines(message: &str) -> String {
     message.lines().map(plain).collect::<Vec<_>>().join("\n")
+}
+
+/// How a command failed, for scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Refused, failed, or a restart that did not end as done.
+    Failed = 1,
+    /// The apiserver, or the reconciler, cannot be reached.
+    NotReachable = 2,
+    /// The command line is wrong (`EX_USAGE` of sysexits).
+    Usage = 64,
+    /// Not done in time, as `timeout` of coreutils ends.
+    TimedOut = 124,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
 }
 
 #[cfg(test)]

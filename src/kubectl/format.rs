@@ -1,6 +1,6 @@
 //! Times, durations, counts, requests and outcomes as people read them.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use stayput_api::Span;
 use stayput_restart::{HistoryEntry, Request, Time};
@@ -121,4 +121,9 @@ pub(crate) fn nodes_by_step(entry: &HistoryEntry) -> String {
     } else {
         format!("{} ({})", entry.nodes, steps.join(", "))
     }
+}
+
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -1,26 +1,24 @@
 //! `init`: creates the objects that a cluster needs beside its pods. Objects that others made stay as
 //! they are; a second run changes nothing.
 
-mod access;
 mod certificates;
 mod cluster;
-mod keys;
 mod made;
-mod operators;
-mod served;
-mod skeleton;
+
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use stayput_certificates::issue::IssueError;
 use stayput_certificates::names::SecretNames;
 use stayput_kube_access::cluster::{Auth, SearchCluster};
+use tokio::time::{Instant, sleep};
 
-use crate::apiserver::ApiError;
-use crate::apiserver::kind::Kind;
+use crate::apiserver::objects::Kind;
+use crate::apiserver::{ApiError, clusters, definition};
 use crate::args::InitArgs;
-use crate::clock::now;
-use crate::exit::Exit;
+use crate::error::Exit;
+use crate::format::now;
 use crate::init::made::Made;
 use crate::session::Session;
 
@@ -55,7 +53,7 @@ impl InitError {
 
 /// Creates the missing objects.
 pub(crate) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutput, InitError> {
-    served::until_served(session).await;
+    until_served(session).await;
     let names = SecretNames::of(&session.namespace, &args.cluster);
     let mut made = Made::new(session, args.dry_run);
     let there = made.find(Kind::SearchCluster, &args.cluster).await?;
@@ -88,13 +86,13 @@ pub(crate) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutpu
         there.check().is_ok_and(|checked| matches!(checked.auth, Auth::ServiceAccountToken))
     });
     if needs_keys {
-        keys::make(&mut made, &names, now).await?;
+        certificates::make_keys(&mut made, &names, now).await?;
     }
     let renews_certificates = args.cert_manager.is_none() && is_made_here;
     let is_declared = there.as_ref().is_some_and(SearchCluster::is_declared);
-    access::make(&mut made, &names, renews_certificates, is_declared).await?;
+    certificates::make_rights(&mut made, &names, renews_certificates, is_declared).await?;
 
-    let next = cluster::make(&mut made, &names, args, there.is_some()).await?;
+    let next = cluster::make_cluster(&mut made, &names, args, there.is_some()).await?;
     Ok(InitOutput {
         cluster: args.cluster.clone(),
         namespace: session.namespace.clone(),
@@ -171,5 +169,22 @@ impl InitOutput {
         let all: Vec<String> =
             missing.map(|one| format!("{} {}: {}", one.kind, one.name, one.message)).collect();
         (!all.is_empty()).then(|| all.join("; "))
+    }
+}
+
+/// Maximum wait. Several apiservers serve a new definition after five seconds, so that each of them
+/// knows it.
+const SERVED_WITHIN: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Waits until SearchClusters are served, if their definition exists. The calls that follow report any
+/// other problem.
+async fn until_served(session: &Session) {
+    let deadline = Instant::now() + SERVED_WITHIN;
+    while clusters(session).await.is_err_and(|error| error.is_not_found())
+        && definition(&session.client).await.is_ok_and(|there| there.is_some())
+        && Instant::now() < deadline
+    {
+        sleep(PAUSE).await;
     }
 }

@@ -10,7 +10,7 @@ use stayput_http::terminal::plain;
 use stayput_inject::{Changed, Finding, Outcome, Severity};
 
 use crate::args::{InjectArgs, ManifestsArg};
-use crate::exit::Exit;
+use crate::error::Exit;
 use crate::printer::{Printer, write};
 
 /// Why no manifests are written.

@@ -10,13 +10,13 @@ use stayput_restart::{
     HistoryEntry, LastRestart, MemberStep, Request, Restart, Time, UpdateStep, Waiting,
 };
 
-use crate::actions::report::ActionOutput;
+use crate::actions::ActionOutput;
 use crate::diff::Diff;
 use crate::doctor::DoctorOutput;
-use crate::forecast::DatedForecast;
 use crate::init::InitOutput;
 use crate::inject::InjectOutput;
 use crate::progress::Line;
+use crate::snapshot::DatedForecast;
 use crate::ui::UiOutput;
 use crate::view::node::NodeView;
 use crate::view::{ClusterView, config_from, finished};

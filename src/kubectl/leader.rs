@@ -5,10 +5,9 @@ use kube::Client;
 use stayput_restart::Time;
 
 use crate::apiserver::objects::Asked;
-use crate::apiserver::{ApiError, server};
-use crate::clock::now;
-use crate::exit::Exit;
-use crate::format::rounded_duration;
+use crate::apiserver::{self, ApiError};
+use crate::error::Exit;
+use crate::format::{now, rounded_duration};
 
 /// Where `deploy/` puts the reconciler.
 pub(crate) const NAMESPACE: &str = "stayput";
@@ -70,7 +69,7 @@ impl Reconciler {
 pub(crate) async fn lease(client: &Client) -> Result<(Option<Lease>, Time), ApiError> {
     let asked = Asked { client, namespace: NAMESPACE };
     let lease = asked.find("leases.coordination.k8s.io", NAME);
-    let (lease, time) = tokio::join!(lease, server::time(client));
+    let (lease, time) = tokio::join!(lease, apiserver::time(client));
     // Where it may not be asked for the time, ours is all there is.
     Ok((lease?, time.unwrap_or_else(|_| now())))
 }

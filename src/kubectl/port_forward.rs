@@ -18,7 +18,7 @@ use tokio::sync::oneshot::error::RecvError;
 use tokio::time::timeout;
 
 use crate::apiserver::ApiError;
-use crate::exit::Exit;
+use crate::error::Exit;
 use crate::leader::{NAMESPACE, lease, why_none};
 use crate::session::Session;
 

@@ -1,12 +1,11 @@
 //! Writes pages for people, or JSON for programs, to stdout.
 
-use std::io;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 use stayput_http::terminal::plain;
 
-use crate::actions::report::ActionReport;
+use crate::actions::ActionReport;
 use crate::args::CommonArgs;
 use crate::format::time_to_second;
 use crate::options::{given_in_shell, into_quoted_commands};

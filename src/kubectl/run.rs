@@ -14,26 +14,23 @@ use stayput_kube_access::cluster::crd_yaml;
 use stayput_restart::{Outcome, Saved};
 use tokio::time::timeout;
 
-use crate::actions::report::ActionResult;
+use crate::actions::{ActionResult, keep_stopped, requests};
 use crate::args::{
     AnyCommand, Cli, ClustersArg, Command, CommonArgs, ManifestsCommand, PlanArgs, ProgramCommand,
     RestartArgs, ScopeArgs,
 };
-use crate::clock::now;
-use crate::doctor::finding::Verdict;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::forecast::DatedForecast;
+use crate::doctor::Verdict;
+use crate::error::{Error, Exit};
+use crate::format::now;
 use crate::json::{AllOutput, HistoryOutput, NodeOutput, PlanOutput, StatusOutput};
 use crate::printer::{Printer, write};
 use crate::progress::Line;
-use crate::reconciler_client::snapshot_from_file;
 use crate::session::Session;
+use crate::snapshot::{DatedForecast, snapshot_from_file};
 use crate::view::ClusterView;
 use crate::watch::watch;
 use crate::{
-    actions, complete, detach, diff, doctor, forecast, init, inject, options, reconciler_client,
-    runbook, selection, text, ui,
+    complete, detach, diff, doctor, init, inject, options, runbook, selection, snapshot, text, ui,
 };
 
 /// Runs the program with `args`, the first of which is its own name.
@@ -141,7 +138,7 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
         Command::Snapshot { cluster, file, reconciler } => {
             let view = selection::view(session, cluster.name.as_deref()).await?;
             let address = reconciler.address.as_deref();
-            let saved = reconciler_client::snapshot(session, address, &view).await?;
+            let saved = snapshot::snapshot(session, address, &view).await?;
             save(&saved, file.as_deref())
         }
         Command::Diff(cluster) => {
@@ -178,18 +175,18 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
         Command::Restart(args) => restart(session, *args, &printer).await,
         Command::Cancel { cluster, id } => {
             let name = cluster.name.as_deref();
-            let report = actions::cancel(session, name, id.as_deref()).await?;
+            let report = requests::cancel(session, name, id.as_deref()).await?;
             Ok(printer.action(&report)?)
         }
         Command::Pause(cluster) => {
-            Ok(printer.action(&actions::pause(session, cluster.name.as_deref()).await?)?)
+            Ok(printer.action(&requests::pause(session, cluster.name.as_deref()).await?)?)
         }
         Command::Resume(cluster) => {
-            Ok(printer.action(&actions::resume(session, cluster.name.as_deref()).await?)?)
+            Ok(printer.action(&requests::resume(session, cluster.name.as_deref()).await?)?)
         }
         Command::Detach(args) => Ok(printer.action(&detach::detach(session, &args).await?)?),
-        Command::Stop(args) => Ok(printer.action(&actions::stop(session, &args).await?)?),
-        Command::Start(args) => Ok(printer.action(&actions::start(session, &args).await?)?),
+        Command::Stop(args) => Ok(printer.action(&keep_stopped::stop(session, &args).await?)?),
+        Command::Start(args) => Ok(printer.action(&keep_stopped::start(session, &args).await?)?),
         Command::Ui { cluster, port } => {
             Ok(ui::ui(session.clone(), cluster.name.as_deref(), port, &printer).await?)
         }
@@ -205,7 +202,7 @@ async fn plan(session: &Session, args: &PlanArgs, printer: &Printer) -> Result<(
     let view = selection::view(session, args.cluster.name.as_deref()).await?;
     // To a user who gives an address or a scope, the status alone is no answer.
     let needs_forecast = args.reconciler.address.is_some() || args.scope.is_given();
-    match forecast::live(session, &view, args).await {
+    match snapshot::live(session, &view, args).await {
         Ok(forecast) => print_forecast(&view, &forecast, printer),
         Err(error) if needs_forecast => Err(error.into()),
         Err(error) => {
@@ -218,7 +215,7 @@ async fn plan(session: &Session, args: &PlanArgs, printer: &Printer) -> Result<(
 
 fn plan_in_snapshot(file: &Path, scope: &ScopeArgs, printer: &Printer) -> Result<(), Error> {
     let saved = snapshot_from_file(file)?;
-    let forecast = forecast::from_saved(&saved, scope);
+    let forecast = snapshot::from_saved(&saved, scope);
     print_forecast(&ClusterView::from_snapshot(&saved), &forecast, printer)
 }
 
@@ -246,7 +243,7 @@ fn why_in_snapshot(node: &str, file: &Path, printer: &Printer) -> Result<(), Err
 
 /// Requests a restart, and waits for its end if the user wants that.
 async fn restart(session: &Session, args: RestartArgs, printer: &Printer) -> Result<(), Error> {
-    let report = actions::restart(session, &args).await?;
+    let report = requests::restart(session, &args).await?;
     if !args.wait && !args.watch {
         printer.action(&report)?;
         let is_refused = report.output.result == ActionResult::WouldBeRefused;

@@ -2,9 +2,8 @@
 
 use stayput_kube_access::cluster::SearchCluster;
 
-use crate::apiserver;
-use crate::apiserver::ApiError;
-use crate::exit::Exit;
+use crate::apiserver::{self, ApiError};
+use crate::error::Exit;
 use crate::leader::Reconciler;
 use crate::session::Session;
 use crate::view::ClusterView;

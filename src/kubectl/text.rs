@@ -1,8 +1,8 @@
 //! Renders text for a terminal: facts and tables in columns, colored where wanted. Text from elsewhere
 //! cannot move the cursor.
 
-mod plan;
-mod status;
+pub(crate) mod plan;
+pub(crate) mod status;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,16 +11,16 @@ use std::fmt::Write as _;
 use stayput_http::terminal::plain;
 use stayput_restart::UpdateStep;
 
-use crate::diff::{Diff, FieldDiff};
-use crate::doctor::Examined;
-use crate::doctor::finding::Severity;
-use crate::format::{NOT_PROCESSED, or_dash};
-use crate::init::{InitOutput, InitResult};
-use crate::options::into_quoted_commands;
 pub(crate) use crate::text::plan::{dry_run, forecast, plan};
 pub(crate) use crate::text::status::{
     history, history_of_all, status, status_of_all, why, why_in_snapshot,
 };
+
+use crate::diff::{Diff, FieldDiff};
+use crate::doctor::{Examined, Severity};
+use crate::format::{NOT_PROCESSED, or_dash};
+use crate::init::{InitOutput, InitResult};
+use crate::options::into_quoted_commands;
 use crate::view::{ClusterView, Tone};
 
 /// Colors values, or leaves them uncolored.

@@ -18,10 +18,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
-use crate::exit::Exit;
+use crate::error::Exit;
 use crate::printer::Printer;
-use crate::selection;
-use crate::selection::SelectionError;
+use crate::selection::{self, SelectionError};
 use crate::session::Session;
 use crate::ui::feed::Clusters;
 use crate::ui::server::Keys;

@@ -1,33 +1,31 @@
 //! Watches a restart: the SearchCluster and its pods, until the restart ends.
 
-mod availability;
-pub(crate) mod error;
-pub(crate) mod objects;
 #[cfg(test)]
 mod tests;
 
 use std::cell::Cell;
-use std::io;
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
+use std::{io, mem};
 
-use futures_util::StreamExt;
+use futures_util::stream::unfold;
+use futures_util::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::read_limits::watch_config;
-use stayput_restart::HistoryEntry;
+use stayput_restart::{HistoryEntry, Time};
 use tokio::time::sleep;
 
-use crate::apiserver;
-use crate::apiserver::Operation;
-use crate::clock::now;
+use crate::apiserver::{self, ApiError, Operation};
+use crate::error::Exit;
+use crate::format::now;
+use crate::leader::Reconciler;
 use crate::progress::{Line, Reported, State, observe};
-use crate::view::ClusterView;
-use crate::watch::availability::{Availability, looks};
-use crate::watch::error::WatchError;
-use crate::watch::objects::{Objects, heard};
+use crate::view::{ClusterView, Tone};
 
 /// Watches the restart with this id, or else the one under way, or else the next, until it ends.
 /// `print` gets each change, and `is_requested` says whether somebody has requested that restart.
@@ -94,5 +92,250 @@ pub(crate) async fn watch(
         for line in &lines {
             print(line)?;
         }
+    }
+}
+
+/// Interval at which the Lease is read.
+const LOOK_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Warnings given so far, so that each is given once.
+#[derive(Debug, Default)]
+pub(crate) struct Availability {
+    /// True if a watch could not begin, or a read of the Lease failed, and there was no answer since.
+    is_broken: bool,
+    is_absent: bool,
+}
+
+impl Availability {
+    /// The event, if there is one, and a line to print.
+    fn hear<T>(&mut self, heard: Heard<T>, now: Time) -> (Option<Event<T>>, Option<Line>) {
+        match heard {
+            Heard::Event(event) => (Some(event), self.answers(now)),
+            Heard::Broken(None) => (None, None),
+            Heard::Broken(Some(error)) => (None, self.breaks(&error, now)),
+        }
+    }
+
+    fn breaks(&mut self, error: &ApiError, now: Time) -> Option<Line> {
+        let was_broken = std::mem::replace(&mut self.is_broken, true);
+        let trouble = || Line::trouble(now, Tone::Bad, format!("{error}; trying again"));
+        (!was_broken).then(trouble)
+    }
+
+    fn answers(&mut self, now: Time) -> Option<Line> {
+        let again = || "the apiserver answers again".to_owned();
+        let was_broken = std::mem::take(&mut self.is_broken);
+        was_broken.then(|| Line::trouble(now, Tone::Good, again()))
+    }
+
+    /// Lines to print after a read of the Lease. It also shows if the apiserver answers: a watch that
+    /// hangs is broken only after its timeout, and one that has begun again has no event before
+    /// something changes.
+    pub(crate) fn look(&mut self, seen: Result<Reconciler, ApiError>, now: Time) -> Vec<Line> {
+        let reconciler = match seen {
+            Ok(reconciler) => reconciler,
+            Err(error) => return self.breaks(&error, now).into_iter().collect(),
+        };
+        let mut lines: Vec<Line> = self.answers(now).into_iter().collect();
+        let warning = reconciler.warning();
+        let was_absent = std::mem::replace(&mut self.is_absent, warning.is_some());
+        match warning {
+            Some(warning) if !was_absent => {
+                lines.push(Line::trouble(now, Tone::Bad, format!("reconciler: {warning}")));
+            }
+            None if was_absent => {
+                let works = "reconciler: one works again".to_owned();
+                lines.push(Line::trouble(now, Tone::Good, works));
+            }
+            Some(_) | None => {}
+        }
+        lines
+    }
+}
+
+/// Reads the Lease, at once and then again and again.
+pub(crate) fn looks(client: &Client) -> impl Stream<Item = Result<Reconciler, ApiError>> + '_ {
+    unfold(Duration::ZERO, move |pause| async move {
+        sleep(pause).await;
+        Some((Reconciler::look(client).await, LOOK_INTERVAL))
+    })
+}
+
+/// Objects that the watches have delivered so far.
+pub(crate) struct Objects {
+    cluster: Option<SearchCluster>,
+    /// True if the list of SearchClusters that is being read contains ours. If the list ends without it,
+    /// ours is gone.
+    cluster_in_list: bool,
+    /// Pods by name.
+    pods: BTreeMap<String, Pod>,
+    /// The list of pods that is being read; it replaces the pods once it is complete.
+    pod_list: BTreeMap<String, Pod>,
+    pods_listed: bool,
+}
+
+impl Objects {
+    pub(crate) const fn new(cluster: SearchCluster) -> Self {
+        Self {
+            cluster: Some(cluster),
+            cluster_in_list: false,
+            pods: BTreeMap::new(),
+            pod_list: BTreeMap::new(),
+            pods_listed: false,
+        }
+    }
+
+    /// The SearchCluster, unless it was deleted, and its pods, once the pods are listed.
+    pub(crate) fn complete(
+        &self,
+    ) -> Option<(Option<&SearchCluster>, impl Iterator<Item = &Pod> + use<'_>)> {
+        self.pods_listed.then(|| (self.cluster.as_ref(), self.pods.values()))
+    }
+
+    /// The SearchCluster as the watch has delivered it.
+    pub(crate) const fn cluster(&self) -> Option<&SearchCluster> {
+        self.cluster.as_ref()
+    }
+
+    /// Takes an event about the SearchCluster; `None` after a watch broke, which retries by itself.
+    pub(crate) fn apply_cluster(&mut self, event: Option<Event<SearchCluster>>) {
+        match event {
+            Some(Event::Apply(cluster)) => self.cluster = Some(cluster),
+            Some(Event::InitApply(cluster)) => {
+                self.cluster_in_list = true;
+                self.cluster = Some(cluster);
+            }
+            Some(Event::Delete(_)) => self.cluster = None,
+            Some(Event::Init) => self.cluster_in_list = false,
+            Some(Event::InitDone) if !self.cluster_in_list => self.cluster = None,
+            Some(Event::InitDone) | None => {}
+        }
+    }
+
+    /// Takes an event about a pod; `None` after a watch broke, which retries by itself.
+    pub(crate) fn apply_pod(&mut self, event: Option<Event<Pod>>) {
+        match event {
+            Some(Event::Apply(pod)) => {
+                self.pods.insert(pod.name_any(), pod);
+            }
+            Some(Event::Delete(pod)) => {
+                self.pods.remove(&pod.name_any());
+            }
+            Some(Event::Init) => self.pod_list.clear(),
+            Some(Event::InitApply(pod)) => {
+                self.pod_list.insert(pod.name_any(), pod);
+            }
+            Some(Event::InitDone) => {
+                self.pods = mem::take(&mut self.pod_list);
+                self.pods_listed = true;
+            }
+            None => {}
+        }
+    }
+}
+
+/// An item from a watch.
+pub(crate) enum Heard<T> {
+    Event(Event<T>),
+    /// The watch broke and retries by itself; with the error, if it could not begin.
+    Broken(Option<ApiError>),
+}
+
+/// Sorts an item of a watch; an error if a retry cannot help.
+fn heard<T>(
+    operation: &Operation,
+    event: Option<watcher::Result<Event<T>>>,
+) -> Result<Heard<T>, WatchError> {
+    let (error, has_begun) = match event {
+        Some(Ok(event)) => return Ok(Heard::Event(event)),
+        None => return Err(WatchError::StreamEnded),
+        Some(Err(
+            watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error),
+        )) => (error, false),
+        // Each watch ends at some time, and begins again.
+        Some(Err(watcher::Error::WatchFailed(error))) => (error, true),
+        Some(Err(_)) => return Ok(Heard::Broken(None)),
+    };
+    let error = ApiError::call(operation, error);
+    if error.is_permanent() {
+        return Err(error.into());
+    }
+    Ok(Heard::Broken((!has_begun).then_some(error)))
+}
+
+/// Why a restart is not watched to its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WatchError {
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error("the watch has ended: try again")]
+    StreamEnded,
+    #[error("SearchCluster {0} was deleted")]
+    ClusterDeleted(String),
+    #[error(
+        "restart {id} is neither under way nor in the history, and will not begin: it was requested \
+         before the reconciler first processed this SearchCluster, or the history no longer \
+         contains it; see `{history}`"
+    )]
+    RestartLost { id: String, history: String },
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl WatchError {
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Api(error) => error.exit(),
+            Self::StreamEnded => Exit::NotReachable,
+            Self::ClusterDeleted(_) | Self::RestartLost { .. } | Self::Output(_) => Exit::Failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod availability_tests {
+    use super::*;
+    use crate::apiserver::Operation;
+    use crate::tests::now;
+
+    fn messages(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
+        lines.into_iter().map(|line| line.message).collect()
+    }
+
+    fn silent() -> ApiError {
+        ApiError::Timeout { operation: Operation::watch_pods("search") }
+    }
+
+    #[test] // proves UPDATE-43
+    fn that_the_apiserver_does_not_answer_is_said_once_and_so_is_that_it_does() {
+        let mut availability = Availability::default();
+        let mut hear = |heard| messages(availability.hear::<()>(heard, now()).1);
+        assert_eq!(hear(Heard::Broken(None)), [""; 0]);
+        let told = hear(Heard::Broken(Some(silent())));
+        assert!(told[0].contains("did not answer") && told[0].ends_with("; trying again"));
+        assert_eq!(hear(Heard::Broken(Some(silent()))), [""; 0]);
+        let again = ["the apiserver answers again"];
+        assert_eq!(hear(Heard::Event(Event::Init)), again);
+        assert_eq!(hear(Heard::Event(Event::Init)), [""; 0]);
+        hear(Heard::Broken(Some(silent())));
+        let mut look = |seen| messages(availability.look(seen, now()));
+        assert_eq!(look(Err(silent())), [""; 0]);
+        assert_eq!(look(Ok(Reconciler::Unknown)), again);
+        // A watch that hangs says nothing.
+        let told = look(Err(silent()));
+        assert!(told[0].contains("did not answer") && told[0].ends_with("; trying again"));
+        assert_eq!(look(Err(silent())), [""; 0]);
+        assert_eq!(look(Ok(Reconciler::Unknown)), again);
+    }
+
+    #[test] // proves UPDATE-43
+    fn that_no_reconciler_works_is_said_once_and_so_is_that_one_does() {
+        let mut availability = Availability::default();
+        let mut look = |seen| messages(availability.look(Ok(seen), now()));
+        assert_eq!(look(Reconciler::Works), [""; 0]);
+        let told = look(Reconciler::Absent("why".to_owned()));
+        assert!(told[0].starts_with("reconciler: why; until one works"), "{told:?}");
+        assert_eq!(look(Reconciler::Absent("another".to_owned())), [""; 0]);
+        assert_eq!(look(Reconciler::Works), ["reconciler: one works again"]);
     }
 }

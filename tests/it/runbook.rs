@@ -26,7 +26,7 @@ const OTHERS: [(&str, &str); 9] = [
     ("declaration_failed", "src/controller/declared.rs"),
     ("foreign_object", "src/controller/declared.rs"),
     ("leave_refused", "src/controller/declared.rs"),
-    ("no_pods", "src/kubectl/doctor/checks/spec.rs"),
+    ("no_pods", "src/kubectl/doctor/checks/cluster.rs"),
 ];
 
 fn file(path: &str) -> String {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use stayput_kube_access::cluster::SearchCluster;
-use stayput_kube_access::random_id::random_id;
+use stayput_kube_access::names::random_id;
 use stayput_restart::{Action, Ledger, Plan, Snapshot, plan};
 
 use crate::apiserver::{ApiError, Apiserver};

@@ -1,21 +1,24 @@
 //! Checks the spec: reports all problems at once, each with what to write instead.
 
-mod declared;
-mod restart;
-mod update;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use glob::Pattern;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::core::Selector;
 use rustls_pki_types::ServerName;
-
-use super::declared::SET;
-use super::sources::Part;
-use super::{
-    Auth, Config, Engine, Item, Live, Manager, ManagerAuth, Pods, Scheme, SearchCluster,
-    SearchClusterSpec, Source, Sources,
-};
+use stayput_api::Span;
+use stayput_declare as declare;
 use stayput_pod_update::SourceKind;
-use stayput_restart::{Policy, annotation};
+use stayput_restart::{Disabled, Drain, Policy, Share, UpdateStep, annotation};
+
+use crate::cluster::connect::{Engine, Manager, ManagerAuth, Scheme};
+use crate::cluster::declared::SET;
+use crate::cluster::restart::{RestartSpec, WindowSpec, Windows};
+use crate::cluster::sources::{Auth, Live, Part, Sources};
+use crate::cluster::spec::{
+    Config, Item, Pods, SearchCluster, SearchClusterSpec, Source, UpdateMode, UpdateSpec,
+};
 
 /// A problem of one field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -257,6 +260,137 @@ impl Problems {
                     item.path
                 ),
             );
+        }
+    }
+}
+
+impl Problems {
+    pub(crate) fn restart(&mut self, restart: &RestartSpec) -> Policy {
+        let max_unavailable = self.share("restart.maxUnavailable", &restart.max_unavailable);
+        let mut max_unavailable_of_role = BTreeMap::new();
+        for (role, share) in &restart.max_unavailable_of_role {
+            let field = format!("restart.maxUnavailableOfRole.{role}");
+            if role.is_empty() || role.trim() != role {
+                self.add(&field, format!("{role:?} is no role: write one such as data_hot"));
+            }
+            if let Some(share) = self.share(&field, share) {
+                max_unavailable_of_role.insert(role.clone(), share);
+            }
+        }
+        let phase_timeout = self.duration("restart.phaseTimeout", &restart.phase_timeout);
+        let drain = match restart.drain.as_str() {
+            "auto" => Some(Drain::Auto),
+            span => self.duration("restart.drain", span).map(Drain::Fixed),
+        };
+        if let (Some(timeout), Some(drain)) = (phase_timeout, drain)
+            && drain.longest() >= timeout
+        {
+            self.add(
+                "restart.drain",
+                format!(
+                    "{} leaves nothing of restart.phaseTimeout, {}: make it shorter",
+                    humantime::format_duration(Duration::from_millis(drain.longest())),
+                    restart.phase_timeout
+                ),
+            );
+        }
+        self.windows(&restart.windows);
+        Policy {
+            max_unavailable: max_unavailable.unwrap_or(Share::Nodes(1)),
+            max_unavailable_of_role,
+            disabled: Disabled::of(restart.disabled_predicates.iter().map(String::as_str)),
+            zone_attribute: restart.zone_attribute.clone(),
+            allow_outage: restart.allow_outage,
+            phase_timeout: phase_timeout.unwrap_or_default(),
+            drain: drain.unwrap_or(Drain::Auto),
+            on_config_change: restart.on_config_change,
+            rollback: restart.rollback,
+            ..Policy::default()
+        }
+    }
+
+    fn windows(&mut self, all: &[WindowSpec]) {
+        for (index, written) in all.iter().enumerate() {
+            if let Err(invalid) = Windows::default().add(written) {
+                let field = format!("restart.windows[{index}].{}", invalid.field);
+                self.add(field, invalid.problem);
+            }
+        }
+    }
+
+    fn share(&mut self, field: &str, written: &IntOrString) -> Option<Share> {
+        let share = match written {
+            IntOrString::Int(nodes) => Share::nodes(i64::from(*nodes)),
+            IntOrString::String(text) => Share::percent(text),
+        };
+        share.map_err(|problem| self.add(field, problem.to_string())).ok()
+    }
+
+    fn duration(&mut self, field: &str, text: &str) -> Option<u64> {
+        Span::parse(text)
+            .map(|span| span.0)
+            .map_err(|problem| self.add(field, problem.to_string()))
+            .ok()
+    }
+}
+
+impl Problems {
+    /// The steps that are carried out; empty if the mode is off.
+    pub(crate) fn update(&mut self, update: &UpdateSpec) -> BTreeSet<UpdateStep> {
+        match update.mode {
+            UpdateMode::Off => return BTreeSet::new(),
+            UpdateMode::InPlace if update.allow.is_empty() => self.add(
+                "update.allow",
+                "is empty, so that nothing could ever be carried out: name steps such as relabel \
+                 and container, or set update.mode to off",
+            ),
+            UpdateMode::InPlace => {}
+        }
+        update.allow.iter().map(|step| (*step).into()).collect()
+    }
+}
+
+impl Problems {
+    /// Checks the fields of a declared cluster, in the spec as it is written.
+    pub(crate) fn declared(&mut self, cluster: &SearchCluster) {
+        let spec = &cluster.spec;
+        if !cluster.is_declared() {
+            let engine = &spec.engine;
+            let declared = [
+                ("distribution", engine.distribution.is_some()),
+                ("version", engine.version.is_some()),
+                ("image", engine.image.is_some()),
+            ];
+            for (field, _) in declared.into_iter().filter(|(_, is_written)| *is_written) {
+                self.add(
+                    format!("engine.{field}"),
+                    "is for spec.nodeSets: without them it is read from the engine. Take it out",
+                );
+            }
+            if engine.warm {
+                self.add(
+                    "engine.warm",
+                    "is for spec.nodeSets: into pods that are made elsewhere, kubectl stayput inject \
+                     --warm writes what makes the archive. Take it out",
+                );
+            }
+            return;
+        }
+        // The pods of the completed spec are ours, and so no mistake.
+        if !spec.pods.is_unset() && spec.pods != cluster.completed_spec().pods {
+            self.add("pods", "is for nodes that are made elsewhere: take it or nodeSets out");
+        }
+        match cluster.declaration("") {
+            Some(declaration) => {
+                for refusal in declare::check(&declaration) {
+                    self.0.push(Invalid { field: refusal.field, problem: refusal.problem });
+                }
+            }
+            None => self.add(
+                "engine",
+                "does not say what to run: write distribution (elasticsearch or opensearch) and \
+                 version (such as 2.19.3)",
+            ),
         }
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Distribution;
+use crate::cluster::spec::Distribution;
 
 /// How the engine is reached: at the address of its pods.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -130,7 +130,7 @@ impl Default for Manager {
 
 impl Manager {
     /// True if the spec leaves `manager` out.
-    pub(super) fn is_unset(&self) -> bool {
+    pub(crate) fn is_unset(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -171,7 +171,7 @@ pub struct ManagerAuth {
 
 impl ManagerAuth {
     /// True if the spec names no way to authenticate.
-    pub(super) fn is_unset(&self) -> bool {
+    pub(crate) fn is_unset(&self) -> bool {
         *self == Self::default()
     }
 }

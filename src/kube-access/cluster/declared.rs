@@ -8,13 +8,13 @@ use serde_json::json;
 use stayput_declare as declare;
 use stayput_restart::OnConfigChange;
 
-use super::{
-    Distribution, Manager, Pods, Scheme, SearchCluster, SearchClusterSpec, ServiceAccountToken,
-    Source, UpdateMode,
+use crate::cluster::connect::{Manager, Scheme, ServiceAccountToken};
+use crate::cluster::spec::{
+    self, Distribution, Pods, SearchCluster, SearchClusterSpec, Source, UpdateMode,
 };
 
 /// Placeholder in the name of a source for the name of the pod's StatefulSet.
-pub(super) const SET: &str = "{set}";
+pub(crate) const SET: &str = "{set}";
 
 impl SearchCluster {
     /// True if the reconciler makes the cluster's nodes.
@@ -98,7 +98,7 @@ fn manager(manager: &Manager, account: &str) -> declare::Manager {
     }
 }
 
-fn node_set(set: &super::NodeSet) -> declare::NodeSet {
+fn node_set(set: &spec::NodeSet) -> declare::NodeSet {
     declare::NodeSet {
         name: set.name.clone(),
         count: set.count,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use glob::{MatchOptions, Pattern};
-
-use super::declared::SET;
 use stayput_api::checksum::Checksum;
 use stayput_pod_update::{MountedConfig, Source, SourceKind};
+
+use crate::cluster::declared::SET;
 
 /// How we authenticate to the managers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Auth {
 
 /// Files that the engine reloads by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Live(pub(super) Vec<Pattern>);
+pub struct Live(pub(crate) Vec<Pattern>);
 
 impl Live {
     /// True if the engine reloads the file at this path by itself. `path`: as managers list it.
@@ -40,15 +40,15 @@ impl Live {
 
 /// One source, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) kind: SourceKind,
+pub(crate) struct Part {
+    pub(crate) kind: SourceKind,
     /// Name of the object, with `{pod}` for the pod's name.
-    pub(super) template: String,
+    pub(crate) template: String,
     /// Key and path of each mounted file; empty: every key under its own name.
-    pub(super) items: Vec<(String, String)>,
-    pub(super) directory: String,
+    pub(crate) items: Vec<(String, String)>,
+    pub(crate) directory: String,
     /// True if an absent object, or an absent key of it, is no error: its files are left out.
-    pub(super) optional: bool,
+    pub(crate) optional: bool,
 }
 
 /// A source from which the config of a pod cannot be made; the message says what to do.
@@ -75,8 +75,8 @@ pub enum MissingSource {
 /// The sources of the engine's config.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sources {
-    pub(super) parts: Vec<Part>,
-    pub(super) live: Live,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) live: Live,
 }
 
 impl Sources {

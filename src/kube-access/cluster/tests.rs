@@ -11,7 +11,7 @@ mod windows;
 
 use serde_json::{Value, json};
 
-use super::SearchCluster;
+use crate::cluster::spec::SearchCluster;
 
 /// The smallest SearchCluster that can be used.
 fn smallest() -> Value {

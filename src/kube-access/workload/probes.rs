@@ -92,7 +92,8 @@ pub fn deadly_probe(targets: &[ProbeTarget], pod: &str, port: u16) -> Option<Str
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
+    use serde_json::json;
 
     use super::*;
 

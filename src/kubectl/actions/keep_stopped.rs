@@ -2,17 +2,12 @@
 
 use stayput_restart::annotation;
 
-use crate::actions::attempts::Attempts;
-use crate::actions::confirm::confirm;
-use crate::actions::error::ActionError;
-use crate::actions::patch::set_annotation;
-use crate::actions::report;
-use crate::actions::report::{ActionReport, ActionResult};
+use crate::actions::{ActionError, ActionReport, ActionResult, Attempts, confirm, set_annotation};
 use crate::apiserver::patch_pod;
 use crate::args::{NodesArgs, StopArgs};
-use crate::selection;
 use crate::session::Session;
 use crate::view::ClusterView;
+use crate::{actions, selection};
 
 /// Keeps the nodes stopped.
 pub(crate) async fn stop(
@@ -76,7 +71,7 @@ async fn apply(
         }
         (result, page)
     };
-    let mut output = report::output(view, result);
+    let mut output = actions::output(view, result);
     output.nodes = nodes;
     Ok(ActionReport { page, output })
 }

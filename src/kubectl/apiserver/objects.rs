@@ -3,14 +3,16 @@
 use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use stayput_kube_access::cluster::SearchCluster;
 
-use crate::apiserver::kind::Kind;
-use crate::apiserver::{ApiError, FIELD_MANAGER, Operation, call};
+use crate::apiserver::{ApiError, CLUSTERS, FIELD_MANAGER, Operation, call};
 use crate::session::Session;
 
 /// A client and the namespace of its calls.
@@ -107,5 +109,57 @@ impl<'a> Asked<'a> {
         let api: Api<K> = Api::namespaced(self.client.clone(), self.namespace);
         let operation = Operation::new("list", resource, self.namespace);
         Ok(call(&operation, api.list(params)).await?.items)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Secret,
+    ConfigMap,
+    Role,
+    RoleBinding,
+    /// Certificate of cert-manager.
+    Certificate,
+    SearchCluster,
+}
+
+impl Kind {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Secret => "Secret",
+            Self::ConfigMap => "ConfigMap",
+            Self::Role => "Role",
+            Self::RoleBinding => "RoleBinding",
+            Self::Certificate => "Certificate",
+            Self::SearchCluster => "SearchCluster",
+        }
+    }
+
+    /// Name of the kind's resource in RBAC rules.
+    pub(crate) const fn resource(self) -> &'static str {
+        match self {
+            Self::Secret => "secrets",
+            Self::ConfigMap => "configmaps",
+            Self::Role => "roles.rbac.authorization.k8s.io",
+            Self::RoleBinding => "rolebindings.rbac.authorization.k8s.io",
+            Self::Certificate => "certificates.cert-manager.io",
+            Self::SearchCluster => CLUSTERS,
+        }
+    }
+
+    /// The kind's resource for calls.
+    pub(crate) fn api_resource(self) -> ApiResource {
+        match self {
+            Self::Secret => ApiResource::erase::<Secret>(&()),
+            Self::ConfigMap => ApiResource::erase::<ConfigMap>(&()),
+            Self::Role => ApiResource::erase::<Role>(&()),
+            Self::RoleBinding => ApiResource::erase::<RoleBinding>(&()),
+            Self::SearchCluster => ApiResource::erase::<SearchCluster>(&()),
+            Self::Certificate => ApiResource::from_gvk(&GroupVersionKind::gvk(
+                "cert-manager.io",
+                "v1",
+                "Certificate",
+            )),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Removes stayput's annotations from pods and Secrets.
+//! The steps of `detach`, for a person to confirm, and the removal of stayput's annotations from pods and Secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,44 @@ use serde_json::{Value, json};
 use stayput_kube_access::cluster::{ALLOW, SearchCluster, allow_command, others};
 use stayput_restart::annotation;
 
-use crate::apiserver;
-use crate::apiserver::ApiError;
 use crate::apiserver::objects::Asked;
+use crate::apiserver::{self, ApiError};
 use crate::options::into_commands;
 use crate::session::Session;
+use crate::view::ClusterView;
+
+/// One sentence for each step; `ends` is true if restarts are ended.
+pub(crate) fn steps(
+    view: &ClusterView,
+    cluster: &SearchCluster,
+    pods: &[Pod],
+    ends: bool,
+) -> Vec<String> {
+    let under_way = view.restart().map(|restart| restart.request.id.clone());
+    let queued = view.queued().map(|request| request.id.clone());
+    let requested = view.requested().and_then(Result::ok).map(|request| request.id);
+    let restarts = [requested, queued, under_way].into_iter().flatten().filter(|_| ends);
+    let mut steps: Vec<String> = restarts
+        .map(|id| format!("restart {id} is cancelled, and its end is waited for"))
+        .collect();
+    steps.push(format!(
+        "SearchCluster {}/{} is deleted once the reconciler has undone its changes",
+        view.namespace, view.name
+    ));
+    let marked = pods.iter().filter(|pod| removal(pod.annotations()).is_some());
+    let marked: Vec<String> = marked.map(ResourceExt::name_any).collect();
+    if !marked.is_empty() {
+        steps.push(format!("annotations of stayput are taken off the pods {}", marked.join(", ")));
+    }
+    let secrets: Vec<String> = named(cluster, pods).into_iter().collect();
+    if !secrets.is_empty() {
+        let (name, secrets) = (&view.name, secrets.join(", "));
+        steps.push(format!(
+            "{name} is taken out of the annotation {ALLOW} of the Secrets {secrets}"
+        ));
+    }
+    steps
+}
 
 /// Removes stayput's annotations from the pods, except from those that another SearchCluster selects.
 pub(crate) async fn pods(

@@ -6,10 +6,8 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 use stayput_kube_access::cluster::SearchCluster;
 
-use crate::detach::clean::removal;
-use crate::detach::may::{Refusal, may};
-use crate::detach::owed::commands;
-use crate::detach::steps;
+use crate::detach::clean::{self, removal};
+use crate::detach::refusals::{Refusal, commands, may};
 use crate::view::ClusterView;
 
 /// Three nodes, and this SearchCluster.
@@ -146,7 +144,7 @@ fn what_will_be_done_is_shown_before() {
             serde_json::from_value(json!({"metadata": metadata})).unwrap()
         };
         let marked = pod("logs-0", json!({"stayput.dev/last-restart": "{}"}));
-        steps::steps(&view, &attached, &[marked, pod("logs-1", json!({}))], true)
+        clean::steps(&view, &attached, &[marked, pod("logs-1", json!({}))], true)
     };
     let deleted = [
         "SearchCluster search/logs is deleted once the reconciler has undone its changes",

@@ -1,46 +1,32 @@
 //! Derives findings from facts. Each group is a function of all facts; none sends a request.
 
-mod certificates;
-mod clock;
-mod credentials;
-mod disruption;
-mod engine;
-mod managers;
-mod network;
-mod operators;
-mod owners;
-mod reconciler;
-mod relabelled;
-mod rights;
-mod spec;
-mod status;
-mod templates;
-mod unwatched;
+mod cluster;
+mod parts;
+mod pods;
 mod versions;
 
 use std::collections::BTreeMap;
 
-use crate::doctor::facts::Facts;
-use crate::doctor::finding::Finding;
+use crate::doctor::{Facts, Finding, network};
 
 const GROUPS: [fn(&Facts) -> Vec<Finding>; 17] = [
-    spec::check,
-    status::check,
-    owners::check,
-    operators::check,
-    templates::check,
-    unwatched::check,
-    relabelled::check,
-    credentials::check,
-    certificates::check,
-    reconciler::check,
-    managers::check,
-    engine::check,
-    versions::check,
-    clock::check,
-    network::check,
-    disruption::check,
-    rights::check,
+    cluster::check_spec,
+    cluster::check_status,
+    pods::check_owners,
+    pods::check_operators,
+    pods::check_templates,
+    pods::check_unwatched,
+    pods::check_relabelled,
+    cluster::check_credentials,
+    cluster::check_certificates,
+    parts::check_reconciler,
+    parts::check_managers,
+    parts::check_engine,
+    versions::check_versions,
+    versions::check_clock,
+    network::check_network,
+    cluster::check_disruption,
+    parts::check_rights,
 ];
 
 /// The version of this program.
@@ -66,7 +52,7 @@ fn reinstall(facts: &Facts) -> String {
 /// All findings, the worst first.
 pub(crate) fn findings(facts: &Facts) -> Vec<Finding> {
     let found: Vec<Finding> = GROUPS.iter().flat_map(|group| group(facts)).collect();
-    let of_conditions = status::conditions(facts, &found);
+    let of_conditions = cluster::conditions(facts, &found);
     gathered(found.into_iter().chain(of_conditions))
 }
 

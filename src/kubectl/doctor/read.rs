@@ -1,27 +1,30 @@
 //! Reads the facts. A failed read is a fact, too.
 
-mod ignored;
-mod operated;
-mod rights;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::join_all;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::core::params::ListParams;
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Client, ResourceExt};
-use stayput_kube_access::cluster::SearchCluster;
-use stayput_kube_access::workload::{is_stateful_set, serving_secret};
+use stayput_kube_access::cluster::{SearchCluster, UpdateMode};
+use stayput_kube_access::workload::{is_stateful_set, serving_secret, unwatched};
+use stayput_pod_update::{IGNORE, Ignore, Source, SourceKind};
 use stayput_restart::{Known, Unknown};
 
 use crate::apiserver::objects::Asked;
-use crate::apiserver::{ApiError, STATEFUL_SETS, server};
-use crate::clock::now;
-use crate::doctor::facts::{ApiserverTime, Facts, Taken};
+use crate::apiserver::{ApiError, STATEFUL_SETS};
+use crate::doctor::{ApiserverTime, Facts, Right, Taken};
+use crate::format::now;
 use crate::leader::{NAME, NAMESPACE};
 use crate::session::Session;
 use crate::view::ClusterView;
-use crate::{apiserver, reconciler_client};
+use crate::{apiserver, snapshot};
 
 /// Everything about one SearchCluster.
 pub(crate) async fn read(
@@ -40,7 +43,7 @@ pub(crate) async fn read(
         let set = known(ask.find(STATEFUL_SETS, &name).await);
         sets.insert(name, set);
     }
-    let operated = operated::read(&ask, &sets).await;
+    let operated = read_operated(&ask, &sets).await;
     let mut secrets = BTreeMap::new();
     let port = cluster.completed_spec().manager.port;
     let serving = found.iter().filter_map(|pod| serving_secret(pod, port));
@@ -51,7 +54,7 @@ pub(crate) async fn read(
         let secret = known(ask.find::<Secret>("secrets", &name).await);
         secrets.insert(name, secret);
     }
-    let ignored = ignored::read(&ask, found, port).await;
+    let ignored = read_ignored(&ask, found, port).await;
     let replicas = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
     let reconcilers: Known<Vec<Pod>> = known(there.list("pods", &replicas).await);
     let all = ListParams::default();
@@ -60,13 +63,13 @@ pub(crate) async fn read(
         snapshot: snapshot(session, reconciler, &view).await,
         apiserver_time: apiserver_time(client).await,
         lease: known(there.find::<Lease>("leases.coordination.k8s.io", NAME).await),
-        reconciler_namespace: known(server::find_namespace(client, NAMESPACE).await),
+        reconciler_namespace: known(apiserver::find_namespace(client, NAMESPACE).await),
         reconcilers,
-        definition: known(server::definition(client).await),
+        definition: known(apiserver::definition(client).await),
         policies: known(ask.list("networkpolicies.networking.k8s.io", &all).await),
         reconciler_policies: known(there.list("networkpolicies.networking.k8s.io", &all).await),
         budgets: known(ask.list("poddisruptionbudgets.policy", &all).await),
-        rights: rights::read(client, &cluster).await,
+        rights: read_rights(client, &cluster).await,
         now: now(),
         pods,
         sets,
@@ -83,7 +86,7 @@ fn known<T>(answer: Result<T, ApiError>) -> Known<T> {
 
 async fn snapshot(session: &Session, reconciler: Option<&str>, view: &ClusterView) -> Known<Taken> {
     let asked = now();
-    let answer = reconciler_client::snapshot(session, reconciler, view).await;
+    let answer = snapshot::snapshot(session, reconciler, view).await;
     let answered = now();
     match answer {
         Ok(saved) => Ok(Taken { asked, saved, answered }),
@@ -93,7 +96,7 @@ async fn snapshot(session: &Session, reconciler: Option<&str>, view: &ClusterVie
 
 async fn apiserver_time(client: &Client) -> Known<ApiserverTime> {
     let asked = now();
-    let answer = server::time(client).await;
+    let answer = apiserver::time(client).await;
     let answered = now();
     known(answer).map(|server| ApiserverTime { asked, server, answered })
 }
@@ -116,4 +119,137 @@ fn named_secrets(cluster: &SearchCluster) -> BTreeSet<String> {
         &auth.client_certificate_secret,
     ];
     all.into_iter().flatten().filter(|name| !name.is_empty()).cloned().collect()
+}
+
+/// The annotations of the objects that can be read_ignored.
+async fn read_ignored(
+    ask: &Asked<'_>,
+    pods: &[Pod],
+    manager_port: u16,
+) -> BTreeMap<Source, Ignore> {
+    let named = pods.iter().flat_map(|pod| unwatched(pod, manager_port));
+    let named: BTreeSet<Source> = named.map(|one| one.source).collect();
+    let mut ignored = BTreeMap::new();
+    for source in named {
+        let annotations = match source.kind {
+            SourceKind::Secret => {
+                let found = ask.find::<Secret>("secrets", &source.name).await;
+                found.ok().flatten().map(|secret| secret.annotations().clone())
+            }
+            SourceKind::ConfigMap => {
+                let found = ask.find::<ConfigMap>("configmaps", &source.name).await;
+                found.ok().flatten().map(|map| map.annotations().clone())
+            }
+        };
+        if let Some(annotations) = annotations {
+            ignored.insert(source, Ignore::parse(annotations.get(IGNORE).map(String::as_str)));
+        }
+    }
+    ignored
+}
+
+/// The objects, by kind and name.
+async fn read_operated(
+    ask: &Asked<'_>,
+    sets: &BTreeMap<String, Known<Option<StatefulSet>>>,
+) -> BTreeMap<(String, String), Known<Option<DynamicObject>>> {
+    let mut found = BTreeMap::new();
+    let sets = sets.values().filter_map(|set| set.as_ref().ok()?.as_ref());
+    for owner in sets.flat_map(ResourceExt::owner_references) {
+        let is_ours = owner.api_version.starts_with("stayput.dev/");
+        let key = (owner.kind.clone(), owner.name.clone());
+        if owner.controller != Some(true) || is_ours || found.contains_key(&key) {
+            continue;
+        }
+        let (group, version) =
+            owner.api_version.split_once('/').unwrap_or(("", &owner.api_version));
+        let resource = ApiResource::from_gvk_with_plural(
+            &GroupVersionKind::gvk(group, version, &owner.kind),
+            &plural(&owner.kind),
+        );
+        found.insert(
+            key,
+            known(ask.find_dynamic(&resource, "objects of the operator", &owner.name).await),
+        );
+    }
+    found
+}
+
+/// Plural name of a kind in the operators' definitions.
+fn plural(kind: &str) -> String {
+    let name = kind.to_lowercase();
+    if name == "elasticsearch" { name + "es" } else { name + "s" }
+}
+
+const ALWAYS: [Right; 10] = [
+    right("patch", "stayput.dev", "searchclusters", ""),
+    right("update", "stayput.dev", "searchclusters", "status"),
+    right("list", "", "pods", ""),
+    right("watch", "", "pods", ""),
+    right("patch", "", "pods", ""),
+    right("get", "", "secrets", ""),
+    right("get", "", "configmaps", ""),
+    right("get", "apps", "statefulsets", ""),
+    right("watch", "apps", "statefulsets", ""),
+    right("create", "events.k8s.io", "events", ""),
+];
+/// Additional rights with `spec.update`.
+const UPDATES: [Right; 2] =
+    [right("get", "apps", "controllerrevisions", ""), right("patch", "", "pods", "resize")];
+/// Additional rights with `spec.nodeSets`.
+const DECLARED: [Right; 5] = [
+    right("patch", "apps", "statefulsets", ""),
+    right("patch", "", "secrets", ""),
+    right("patch", "", "configmaps", ""),
+    right("patch", "", "services", ""),
+    right("list", "", "persistentvolumeclaims", ""),
+];
+
+const fn right(
+    verb: &'static str,
+    group: &'static str,
+    resource: &'static str,
+    subresource: &'static str,
+) -> Right {
+    Right { verb, group, resource, subresource }
+}
+
+/// Each right, and the answer if the reconciler has it.
+async fn read_rights(client: &Client, cluster: &SearchCluster) -> Vec<(Right, Known<bool>)> {
+    let mut needed = ALWAYS.to_vec();
+    if cluster.spec.update.mode == UpdateMode::InPlace {
+        needed.extend(UPDATES);
+    }
+    if !cluster.spec.node_sets.is_empty() {
+        needed.extend(DECLARED);
+    }
+    let namespace = cluster.namespace().unwrap_or_default();
+    let ask = async |right: Right| {
+        (right, known(apiserver::review(client, review(&namespace, right)).await))
+    };
+    join_all(needed.into_iter().map(ask)).await
+}
+
+fn review(namespace: &str, right: Right) -> SubjectAccessReview {
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: Some(format!("system:serviceaccount:{NAMESPACE}:{NAME}")),
+            groups: Some(vec![
+                "system:serviceaccounts".into(),
+                format!("system:serviceaccounts:{NAMESPACE}"),
+                "system:authenticated".into(),
+            ]),
+            resource_attributes: Some(ResourceAttributes {
+                namespace: text(namespace),
+                verb: text(right.verb),
+                group: text(right.group),
+                resource: text(right.resource),
+                subresource: text(right.subresource),
+                ..ResourceAttributes::default()
+            }),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    }
 }

@@ -14,9 +14,8 @@ mod seen;
 mod unwatched;
 
 use crate::doctor::checks::findings;
-use crate::doctor::facts::Facts;
-use crate::doctor::finding::{Finding, Severity, Verdict};
 use crate::doctor::tests::healthy::{healthy, unknown};
+use crate::doctor::{Facts, Finding, Severity, Verdict};
 use crate::run;
 
 type Change = fn(&mut Facts);

@@ -1,17 +1,23 @@
-//! The managers' certificates: made here, or ordered from cert-manager.
+//! The managers' certificates, made here or ordered from cert-manager; the apiserver's public keys, by which managers
+//! check the reconciler's tokens; and the reconciler's rights, also to renew these objects.
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
-use stayput_certificates::names::{MANAGED_BY, SecretNames};
-use stayput_certificates::{Problem, decide};
-use stayput_kube_access::certificates::{Secrets, is_ours};
+use stayput_certificates::key_set::{KeySet, KeySetFacts, Unpublished};
+use stayput_certificates::names::{KEY_SET, MANAGED_BY, SecretNames};
+use stayput_certificates::{Problem, decide, key_set};
+use stayput_kube_access::certificates::{
+    DISCOVERY_PATH, KEY_SET_PATH, Secrets, cluster_role_binding, held, is_ours, key_set_object,
+    published, role, role_binding,
+};
 
-use crate::apiserver::ApiError;
-use crate::apiserver::kind::Kind;
+use crate::apiserver::objects::Kind;
+use crate::apiserver::{ApiError, document};
 use crate::init::made::Made;
 use crate::init::{InitError, InitResult};
+use crate::session::Session;
 
 /// Limit of the steps, more than there are.
 const MAX_STEPS: usize = 8;
@@ -120,4 +126,77 @@ pub(crate) async fn order(
     });
     let use_of = "the certificate of the managers, which cert-manager makes and renews";
     made.ensure(Kind::Certificate, certificate, use_of).await
+}
+
+const USE: &str = "the apiserver's public keys; managers check the reconciler's tokens with them";
+
+pub(crate) async fn make_keys(
+    made: &mut Made<'_>,
+    names: &SecretNames,
+    now: u64,
+) -> Result<(), InitError> {
+    let there = made.find(Kind::ConfigMap, KEY_SET).await?;
+    let there: Option<ConfigMap> =
+        there.map(|there| there.try_parse()).transpose().map_err(InitError::Answer)?;
+    let decision = key_set::decide(&KeySetFacts {
+        namespace: names.namespace.clone(),
+        cluster: names.cluster.clone(),
+        now,
+        published: read_keys(made.session).await.unwrap_or_else(|error| Err(error.to_string())),
+        held: there.as_ref().map(held),
+        unpublished: Unpublished::default(),
+    });
+    let is_there = there.is_some();
+    let (result, message) = match (decision.write, decision.problem) {
+        (Some(set), _) => {
+            let object = key_set_object(&set, there.as_ref());
+            if is_there {
+                made.change(Kind::ConfigMap, KEY_SET, &object).await?
+            } else {
+                made.create(Kind::ConfigMap, &object).await?
+            };
+            (if is_there { InitResult::Changed } else { InitResult::Made }, USE.to_owned())
+        }
+        (None, Some(problem)) => {
+            let is_unknown = matches!(problem, Problem::KeysUnknown { .. });
+            let result =
+                if is_unknown && is_there { InitResult::Unchanged } else { InitResult::Missing };
+            (result, problem.to_string())
+        }
+        (None, None) if there.is_some_and(|there| !held(&there).is_ours) => {
+            let message = "it was not made by stayput, so it is not renewed when the apiserver's keys \
+                           change: delete it and run `init` again";
+            (InitResult::Left, message.to_owned())
+        }
+        (None, None) => (InitResult::Unchanged, USE.to_owned()),
+    };
+    made.note(Kind::ConfigMap, KEY_SET, result, &message);
+    Ok(())
+}
+
+async fn read_keys(session: &Session) -> Result<Result<KeySet, String>, ApiError> {
+    let discovery = document(session, DISCOVERY_PATH).await?;
+    let keys = document(session, KEY_SET_PATH).await?;
+    Ok(published(&discovery, &keys))
+}
+
+/// Creates the rights; with `secrets`, also for the certificates; with `declared`, also to make_rights nodes.
+pub(crate) async fn make_rights(
+    made: &mut Made<'_>,
+    names: &SecretNames,
+    secrets: bool,
+    declared: bool,
+) -> Result<(), ApiError> {
+    let renews = "the reconciler's right to renew these objects and no others";
+    made.ensure(Kind::Role, role(names, secrets), renews).await?;
+    made.ensure(Kind::RoleBinding, role_binding(names), renews).await?;
+    let restarts = "the reconciler's rights in this namespace, to restart clusters";
+    let binding = cluster_role_binding("stayput-clusters", "stayput-reconciler");
+    made.ensure(Kind::RoleBinding, binding, restarts).await?;
+    if declared {
+        let makes = "the reconciler's rights in this namespace, to make_rights nodes";
+        let binding = cluster_role_binding("stayput-declared", "stayput-reconciler-declared");
+        made.ensure(Kind::RoleBinding, binding, makes).await?;
+    }
+    Ok(())
 }

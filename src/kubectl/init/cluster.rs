@@ -6,21 +6,18 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::ListParams;
-use kube::core::Selector;
+use kube::core::{ApiResource, GroupVersionKind, Selector};
 use serde::Serialize;
 use serde_json::{Value, json};
 use stayput_certificates::names::SecretNames;
-use stayput_inject::EngineFound;
+use stayput_inject::{EngineFound, Reachability};
 use stayput_kube_access::cluster::allows;
 use stayput_kube_access::workload::Set;
 
-use crate::apiserver::kind::Kind;
-use crate::apiserver::objects::Asked;
+use crate::apiserver::objects::{Asked, Kind};
 use crate::apiserver::{ApiError, STATEFUL_SETS};
 use crate::args::InitArgs;
 use crate::init::made::Made;
-use crate::init::operators::{OPERATORS, Operator};
-use crate::init::skeleton::{Pods, Wanted, labels, search_cluster};
 use crate::init::{InitError, InitResult};
 use crate::options::{into_commands, into_quoted_commands};
 
@@ -55,7 +52,7 @@ pub(crate) struct Next {
 }
 
 /// Creates the SearchCluster unless it `is_there`.
-pub(crate) async fn make(
+pub(crate) async fn make_cluster(
     made: &mut Made<'_>,
     names: &SecretNames,
     args: &InitArgs,
@@ -112,7 +109,7 @@ async fn wanted(
         async |name: String| Ok::<_, ApiError>(made.find(Kind::Secret, &name).await?.map(|_| name));
     let has_tls = engine.and_then(|engine| engine.reached.has_tls);
     wanted.engine_http |= wanted.engine_ca.is_none() && has_tls == Some(false);
-    // The operators make a password in any case, and over http everybody could read it.
+    // The operators make_cluster a password in any case, and over http everybody could read it.
     if wanted.credentials.is_none() && !wanted.engine_http {
         wanted.credentials = there(operator.credentials(&args.cluster)).await?;
     }
@@ -237,4 +234,184 @@ async fn next(
         notes: notes.iter().map(|note| into_quoted_commands(note, &options)).collect(),
         commands: commands.iter().map(|command| into_commands(command, &options)).collect(),
     })
+}
+
+/// One operator, in one of its versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Operator {
+    group: &'static str,
+    kind: &'static str,
+    /// Resource name of the operator's objects in RBAC rules and for kubectl.
+    pub(crate) resource: &'static str,
+    /// Label of the operator's pods with the name of their cluster.
+    pub(crate) label: &'static str,
+    credentials: &'static str,
+    authority: &'static str,
+    server: &'static str,
+}
+
+const OPENSEARCH: Operator = Operator {
+    group: "opensearch.org",
+    kind: "OpenSearchCluster",
+    resource: "opensearchclusters.opensearch.org",
+    label: "opensearch.org/opensearch-cluster",
+    credentials: "-admin-password",
+    authority: "-ca",
+    server: "",
+};
+
+const OPERATORS: [Operator; 3] = [
+    Operator {
+        group: "elasticsearch.k8s.elastic.co",
+        kind: "Elasticsearch",
+        resource: "elasticsearches.elasticsearch.k8s.elastic.co",
+        label: "elasticsearch.k8s.elastic.co/cluster-name",
+        credentials: "-es-elastic-user",
+        authority: "-es-http-certs-public",
+        server: "-es-http",
+    },
+    OPENSEARCH,
+    // Before 3.0.
+    Operator {
+        group: "opensearch.opster.io",
+        resource: "opensearchclusters.opensearch.opster.io",
+        label: "opster.io/opensearch-cluster",
+        ..OPENSEARCH
+    },
+];
+
+impl Operator {
+    /// The kind of the object from which the operator makes a cluster.
+    pub(crate) fn api_resource(&self) -> ApiResource {
+        let plural = self.resource.split('.').next().unwrap_or_default();
+        let kind = GroupVersionKind::gvk(self.group, "v1", self.kind);
+        ApiResource::from_gvk_with_plural(&kind, plural)
+    }
+
+    /// The Secret with the credentials of the user that may do everything.
+    pub(crate) fn credentials(&self, cluster: &str) -> String {
+        format!("{cluster}{}", self.credentials)
+    }
+
+    /// The Secret with the CA of the engine's certificates.
+    pub(crate) fn authority(&self, cluster: &str) -> String {
+        format!("{cluster}{}", self.authority)
+    }
+
+    /// The name in the engine's certificates.
+    pub(crate) fn server(&self, cluster: &str) -> String {
+        format!("{cluster}{}", self.server)
+    }
+}
+
+/// The selector of the pods, and how to reach their engine.
+#[derive(Debug)]
+pub(crate) struct Pods {
+    pub(crate) selector: LabelSelector,
+    pub(crate) reached: Reachability,
+}
+
+/// Settings of the engine in the SearchCluster, and the issuer of the managers' certificate: from the
+/// command line, or found.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) engine_http: bool,
+    pub(crate) engine_ca: Option<String>,
+    pub(crate) server_name: Option<String>,
+    pub(crate) credentials: Option<String>,
+    pub(crate) is_cert_managers: bool,
+}
+
+/// The SearchCluster, or the setting that is missing and how to give it. The reconciler itself finds the
+/// config's sources in the pods.
+fn search_cluster(
+    names: &SecretNames,
+    pods: &Pods,
+    wanted: &Wanted,
+) -> Result<Value, &'static str> {
+    let mut engine = match (&wanted.engine_ca, wanted.engine_http, pods.reached.has_tls) {
+        (Some(ca), _, _) => json!({ "scheme": "https", "caSecret": ca }),
+        (None, true, _) | (None, false, Some(false)) => json!({ "scheme": "http" }),
+        (None, false, Some(true)) => {
+            return Err(
+                "the engine has TLS: run it again with --engine-ca SECRET, the Secret with the \
+                        CA of its certificates as ca.crt",
+            );
+        }
+        (None, false, None) => {
+            return Err(
+                "it is unknown whether the engine has TLS: run it again with --engine-http, or \
+                        with --engine-ca SECRET, the Secret with the CA of its certificates as ca.crt",
+            );
+        }
+    };
+    if pods.reached.port != 9200 {
+        engine["port"] = json!(pods.reached.port);
+    }
+    if let Some(name) = &wanted.server_name {
+        engine["serverName"] = json!(name);
+    }
+    if let Some(credentials) = &wanted.credentials {
+        engine["credentialsSecret"] = json!(credentials);
+        // Over http they were named: those of an operator are left out.
+        if engine["scheme"] == "http" {
+            engine["allowPlainCredentials"] = json!(true);
+        }
+    }
+    // cert-manager writes the CA beside the certificate.
+    let ca = if wanted.is_cert_managers { &names.serving } else { &names.trusted };
+    Ok(json!({
+        "apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster",
+        "metadata": { "name": names.cluster },
+        "spec": {
+            "pods": { "selector": pods.selector },
+            "engine": engine,
+            "manager": { "caSecret": ca, "auth": { "serviceAccountToken": {} } },
+        },
+    }))
+}
+
+/// Parses labels such as `app=logs,role=data`.
+pub(crate) fn labels(text: &str) -> Option<BTreeMap<String, String>> {
+    let label = |label: &str| {
+        let (key, value) = label.split_once('=')?;
+        let (key, value) = (key.trim(), value.trim_start_matches('=').trim());
+        (!key.is_empty() && !key.ends_with('!')).then(|| (key.to_owned(), value.to_owned()))
+    };
+    text.split(',').map(label).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names stand in the document, for a cluster of the name `logs`.
+    #[test] // proves OPERATE-20
+    fn names_are_those_in_the_document() {
+        let document = include_str!("../../../docs/operators.md");
+        for operator in OPERATORS {
+            for name in [
+                format!("`{}: logs`", operator.label),
+                format!("`{}`", operator.credentials("logs")),
+                format!("`{}`", operator.authority("logs")),
+                format!("`{}`", operator.server("logs")),
+            ] {
+                assert!(document.contains(&name), "{name}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod skeleton_tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_read_as_kubectl_reads_them() {
+        let read = |text: &str| labels(text).map(|labels| json!(labels));
+        assert_eq!(read("app=logs, role==data"), Some(json!({"app": "logs", "role": "data"})));
+        for wrong in ["app", "app!=logs", "=logs", "", "app=logs,"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use stayput_kube_access::certificates::{is_ours, precondition};
 
 use crate::apiserver::ApiError;
-use crate::apiserver::kind::Kind;
-use crate::apiserver::objects::Asked;
+use crate::apiserver::objects::{Asked, Kind};
 use crate::init::{InitObject, InitResult};
 use crate::session::Session;
 

@@ -3,10 +3,9 @@
 use serde_json::json;
 use stayput_restart::{LivePod, PodPatch, PodUpdate, Request, Saved, Strategy, Target, UpdateStep};
 
-use crate::forecast::DatedForecast;
 use crate::json::PlanOutput;
-use crate::text;
-use crate::text::Paint;
+use crate::snapshot::DatedForecast;
+use crate::text::{self, Paint};
 use crate::view::ClusterView;
 
 const PLAIN: Paint = Paint { colored: false };

@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 use stayput_restart::{Request, Strategy, Target};
 
 use crate::json::NodeOutput;
-use crate::tests::{idle, now, pods, ready, rolling, view};
-use crate::text::Paint;
+use crate::tests::{self, idle, now, pods, ready, rolling, view};
+use crate::text::{self, Paint};
 use crate::view::ClusterView;
-use crate::{tests, text};
 
 const PLAIN: Paint = Paint { colored: false };
 

@@ -5,8 +5,8 @@ use stayput_restart::{
     MemberStep, OnConfigChange, Report, Request, Restart, Strategy, UpdateStep, Waiting,
 };
 
-use crate::forecast::DatedForecast;
 use crate::format::{node_count, request_summary, time_to_second};
+use crate::snapshot::DatedForecast;
 use crate::text::{Page, Paint, add_options, not_processed, only_restarted, update, updates};
 use crate::view::pod::PodView;
 use crate::view::{ClusterView, Tone, finished};

@@ -4,12 +4,12 @@ use stayput_restart::{
     Condition, Counts, HistoryEntry, LastRestart, MAX_NODES, MemberStep, Report, Restart, Time,
 };
 
-use crate::forecast::DatedForecast;
 use crate::format::{
     node_count, nodes_by_step, or_dash, reason_in_history, request_summary, rounded_duration,
     time_to_second, time_with_age,
 };
 use crate::runbook;
+use crate::snapshot::DatedForecast;
 use crate::text::plan::add_node;
 use crate::text::{
     Page, Paint, add_options, add_outage, add_reconciler, add_reconciler_of_all, ignored_changes,

@@ -16,19 +16,18 @@ use kube::runtime::watcher::watcher;
 use kube::{Api, Client};
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::read_limits::watch_config;
-use tokio::sync::watch;
-use tokio::sync::watch::Sender;
+use tokio::sync::watch::{self, Sender};
 use tokio::time::{Instant, interval_at, sleep, timeout};
 
 use crate::apiserver::objects::Asked;
 use crate::apiserver::{ApiError, CLUSTERS};
-use crate::clock::now;
+use crate::format::now;
 use crate::html::Page;
 use crate::leader::Reconciler;
 use crate::session::Session;
 use crate::view::ClusterView;
 use crate::view::live::{PageModel, Zones, zone};
-use crate::watch::objects::Objects;
+use crate::watch::Objects;
 use crate::{apiserver, selection};
 
 /// Intervals and timeouts.

@@ -12,7 +12,7 @@ use hyper::header::{CONTENT_TYPE, COOKIE, HOST, HeaderName, HeaderValue, LOCATIO
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use ring::digest::{SHA256, digest};
 use stayput_http::server::{self, Limits};
-use stayput_kube_access::object_name::is_object_name;
+use stayput_kube_access::names::is_object_name;
 use tokio::net::TcpListener;
 use tokio::sync::watch::Receiver;
 use tokio::time::timeout;

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
-use stayput_kube_access::cluster;
-use stayput_kube_access::cluster::SearchCluster;
+use stayput_kube_access::cluster::{self, SearchCluster};
 use stayput_kube_access::workload::{
     ContainerFacts, DEFAULT_CONTAINER, FindConfig, container_with, engine_container, program_of,
     unwatched,

@@ -17,8 +17,7 @@ use tokio::time::timeout;
 use crate::args::Cli;
 use crate::progress::Line;
 use crate::session::Session;
-use crate::watch::error::WatchError;
-use crate::watch::watch;
+use crate::watch::{WatchError, watch};
 
 /// What is said of the apiserver.
 async fn trouble(fault: Fault) -> String {

@@ -1,12 +1,14 @@
 //! Invalid specs and the messages about them.
 
-use serde_json::json;
-
-use super::{read, set, smallest, with};
-use crate::cluster::{Auth, Invalid, SearchCluster};
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::json;
 use stayput_restart::{Disabled, OnConfigChange, Policy, Predicate, Share, UpdateStep, annotation};
+
+use crate::cluster::check::Invalid;
+use crate::cluster::sources::Auth;
+use crate::cluster::spec::SearchCluster;
+use crate::cluster::tests::{read, set, smallest, with};
 
 /// What restarts are allowed to do.
 fn policy(cluster: &SearchCluster) -> Result<Policy, Vec<Invalid>> {

@@ -1,12 +1,12 @@
 //! Specs with `nodeSets`.
 
 use serde_json::{Value, json};
-
-use super::{read, set, smallest};
-use crate::cluster::{Auth, SearchCluster};
-use stayput_pod_update::UpdateStep;
-use stayput_pod_update::{Source, SourceKind};
+use stayput_pod_update::{Source, SourceKind, UpdateStep};
 use stayput_restart::OnConfigChange;
+
+use crate::cluster::sources::Auth;
+use crate::cluster::spec::SearchCluster;
+use crate::cluster::tests::{read, set, smallest};
 
 /// The smallest declared cluster.
 fn declared() -> Value {

@@ -1,10 +1,10 @@
 //! The SearchCluster as JSON: reading and writing.
 
 use serde_json::json;
-
-use super::{read, smallest};
-use crate::cluster::{SearchCluster, SearchClusterStatus};
 use stayput_restart::{Ledger, MAX_HANDLED, Member, MemberStep, Report, Request, Restart, Time};
+
+use crate::cluster::spec::{SearchCluster, SearchClusterStatus};
+use crate::cluster::tests::{read, smallest};
 
 #[test]
 fn a_status_survives_a_round_trip_with_report_and_ledger_side_by_side() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cluster::{ALLOW, allow_command, allows, others};
+use crate::cluster::secret::{ALLOW, allow_command, allows, others};
 
 fn with(value: &str) -> BTreeMap<String, String> {
     BTreeMap::from([(ALLOW.to_owned(), value.to_owned())])

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-
-use super::{read, with};
-use crate::cluster::{MissingSource, Sources};
 use stayput_api::checksum::Checksum;
 use stayput_pod_update::{MountedConfig, MountedPart, Source, SourceKind, mounted_config};
+
+use crate::cluster::sources::{MissingSource, Sources};
+use crate::cluster::tests::{read, with};
 
 type Store = BTreeMap<Source, BTreeMap<String, Vec<u8>>>;
 

@@ -1,7 +1,8 @@
 //! When nodes may be stopped.
 
-use crate::cluster::windows::{Day, WindowSpec, Windows};
 use stayput_restart::Time;
+
+use crate::cluster::restart::{Day, WindowSpec, Windows};
 
 fn window(days: &[Day], start: &str, duration: &str, zone: &str) -> WindowSpec {
     WindowSpec {

@@ -2,10 +2,9 @@
 
 use serde_json::json;
 
+use crate::doctor::Facts;
+use crate::doctor::Severity::{Error, Unknown, Warning};
 use crate::doctor::checks::findings;
-use crate::doctor::facts::Facts;
-use crate::doctor::finding::Severity::Error;
-use crate::doctor::finding::Severity::{Unknown, Warning};
 use crate::doctor::tests::each;
 use crate::doctor::tests::healthy::{certificate, encoded, healthy, unknown};
 

@@ -3,12 +3,11 @@
 use serde_json::json;
 use stayput_restart::Time;
 
+use crate::doctor::Severity::{Error, Warning};
 use crate::doctor::checks::findings;
-use crate::doctor::facts::{ApiserverTime, Facts, Taken};
-use crate::doctor::finding::Severity::Error;
-use crate::doctor::finding::Severity::Warning;
 use crate::doctor::tests::each;
 use crate::doctor::tests::healthy::{certificate, encoded, from, healthy, now, unknown};
+use crate::doctor::{ApiserverTime, Facts, Taken};
 
 const POD: &str = "Pod/logs-0";
 const RECONCILER: &str = "Deployment/stayput-reconciler";

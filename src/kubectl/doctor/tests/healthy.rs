@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use stayput_kube_access::cluster::crd;
 use stayput_restart::{Saved, Time, Unknown};
 
-use crate::doctor::facts::{ApiserverTime, Facts, Right, Taken};
+use crate::doctor::{ApiserverTime, Facts, Right, Taken};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

@@ -2,15 +2,14 @@
 
 use serde_json::{Value, json};
 
+use crate::doctor;
+use crate::doctor::Severity::{Error, Unknown, Warning};
 use crate::doctor::checks::findings;
-use crate::doctor::finding;
-use crate::doctor::finding::Severity::Error;
-use crate::doctor::finding::Severity::{Unknown, Warning};
 use crate::doctor::tests::healthy::{from, healthy};
 
 /// What is said about managers and engine when this policy is in the namespace of the pods: severities
 /// for the ports 9199 and 9200 of the first pod.
-fn said(spec: Value) -> [Option<finding::Severity>; 2] {
+fn said(spec: Value) -> [Option<doctor::Severity>; 2] {
     let mut facts = healthy();
     let policy = json!({"metadata": {"name": "p"}, "spec": spec});
     facts.policies = Ok(vec![from(policy)]);

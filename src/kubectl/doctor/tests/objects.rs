@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::doctor::Facts;
+use crate::doctor::Severity::{Error, Note, Warning};
 use crate::doctor::checks::findings;
-use crate::doctor::facts::Facts;
-use crate::doctor::finding::Severity::Error;
-use crate::doctor::finding::Severity::{Note, Warning};
 use crate::doctor::tests::each;
 use crate::doctor::tests::healthy::healthy;
 

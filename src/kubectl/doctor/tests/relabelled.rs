@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::doctor::finding::Severity;
+use crate::doctor::Severity;
 use crate::doctor::tests::each;
 use crate::doctor::tests::healthy::from;
 

@@ -2,8 +2,8 @@
 
 use stayput_restart::Known;
 
-use crate::doctor::facts::Right;
-use crate::doctor::finding::Severity::Error;
+use crate::doctor::Right;
+use crate::doctor::Severity::Error;
 use crate::doctor::tests::each;
 
 fn denied(verb: &'static str, resource: &'static str) -> (Right, Known<bool>) {

@@ -2,13 +2,11 @@
 
 use serde_json::json;
 
+use crate::doctor::Severity::{Error, Note, Warning};
 use crate::doctor::checks::findings;
-use crate::doctor::facts::Facts;
-use crate::doctor::finding::Finding;
-use crate::doctor::finding::Severity::Error;
-use crate::doctor::finding::Severity::{Note, Warning};
 use crate::doctor::tests::healthy::{from, healthy, unknown};
 use crate::doctor::tests::{Change, each};
+use crate::doctor::{Facts, Finding};
 
 const POD: &str = "Pod/logs-0";
 const RECONCILER: &str = "Deployment/stayput-reconciler";

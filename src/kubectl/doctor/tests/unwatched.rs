@@ -3,9 +3,9 @@
 use serde_json::json;
 use stayput_pod_update::{Ignore, Source, SourceKind};
 
+use crate::doctor::Facts;
+use crate::doctor::Severity::Note;
 use crate::doctor::checks::findings;
-use crate::doctor::facts::Facts;
-use crate::doctor::finding::Severity::Note;
 use crate::doctor::tests::healthy::healthy;
 use crate::doctor::tests::{Change, each};
 

@@ -10,8 +10,7 @@ use tokio::time::timeout;
 use crate::html::{Page, changes};
 use crate::tests::{idle, pods, ready, rolling};
 use crate::ui::feed::Seen;
-use crate::ui::server;
-use crate::ui::server::events;
+use crate::ui::server::{self, events};
 use crate::ui::tests::model;
 
 fn ids(before: &Page, now: &Page) -> Vec<String> {

@@ -12,8 +12,7 @@ use stayput_kube_access::cluster::{SearchCluster, crd};
 use stayput_standin::apiserver::{ApiServer, Fault, How};
 use tokio::sync::watch;
 
-use crate::html;
-use crate::html::Page;
+use crate::html::{self, Page};
 use crate::leader::{NAME, NAMESPACE};
 use crate::tests::{cluster, idle, rolling, stored};
 use crate::ui::feed::{Pace, Seen, Subject};

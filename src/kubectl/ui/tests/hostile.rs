@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::html;
-use crate::html::{Page, changes};
+use crate::html::{self, Page, changes};
 use crate::tests::{idle, pods};
 use crate::ui::tests::{model, trouble};
 use crate::view::live::PageModel;

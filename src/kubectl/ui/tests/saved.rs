@@ -6,8 +6,7 @@ use std::path::Path;
 
 use stayput_restart::Saved;
 
-use crate::html;
-use crate::html::Page;
+use crate::html::{self, Page};
 use crate::tests::{idle, now, pods};
 use crate::ui::tests::{model, trouble};
 use crate::view::ClusterView;

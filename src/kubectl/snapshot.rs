@@ -1,19 +1,20 @@
-//! Reads snapshots: from the reconciler, or from a file.
+//! Snapshots, from the reconciler or from a file, and the dry runs that are computed from them.
 //!
-//! The reconciler serves them on its loopback interface only. So its port has to be forwarded, and
+//! The reconciler serves snapshots on its loopback interface only. So its port has to be forwarded, and
 //! Kubernetes decides who may do that.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use http::{Request, StatusCode, Uri};
+use http::{StatusCode, Uri};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use kube::{Client, Config};
-use stayput_restart::Saved;
+use stayput_restart::{Forecast, Request, Saved, Time, forecast};
 use tokio::time::timeout;
 
-use crate::exit::Exit;
+use crate::args::{PlanArgs, ReconcilerArg, ScopeArgs};
+use crate::error::Exit;
 use crate::format::root_cause;
 use crate::port_forward::{ForwardError, PortForward};
 use crate::session::Session;
@@ -111,7 +112,7 @@ async fn snapshot_from(address: String, view: &ClusterView) -> Result<Saved, Sna
 async fn get(uri: Uri, address: &str, view: &ClusterView) -> Result<String, SnapshotError> {
     let unreachable = |source| SnapshotError::Unreachable { address: address.to_owned(), source };
     let path = format!("/snapshots/{}/{}", view.namespace, view.name);
-    let request = Request::get(path).body(Body::empty());
+    let request = http::Request::get(path).body(Body::empty());
     let request =
         request.map_err(|_| SnapshotError::InvalidAddress { address: address.to_owned() })?;
     // A refusal says why. Trying again would only delay that answer.
@@ -145,4 +146,57 @@ pub(crate) fn snapshot_from_file(file: &Path) -> Result<Saved, SnapshotError> {
         file: file.to_owned(),
         message: error.to_string(),
     })
+}
+
+/// A dry run, and the time at which its cluster was observed.
+#[derive(Debug)]
+pub(crate) struct DatedForecast {
+    pub(crate) observed_at: Time,
+    pub(crate) forecast: Forecast,
+}
+
+impl DatedForecast {
+    /// The dry run of this request; without one, of the restart under way or to come.
+    pub(crate) fn new(saved: &Saved, request: Option<&Request>) -> Self {
+        let Saved { snapshot, policy, .. } = saved;
+        Self { observed_at: snapshot.now, forecast: forecast(snapshot, policy, request) }
+    }
+}
+
+/// The dry run of `plan`, computed from a snapshot taken now.
+pub(crate) async fn live(
+    session: &Session,
+    view: &ClusterView,
+    args: &PlanArgs,
+) -> Result<DatedForecast, SnapshotError> {
+    let address = args.reconciler.address.as_deref();
+    let saved = snapshot(session, address, view).await?;
+    Ok(from_saved(&saved, &args.scope))
+}
+
+/// The dry run of `plan`, computed from a saved snapshot.
+pub(crate) fn from_saved(saved: &Saved, scope: &ScopeArgs) -> DatedForecast {
+    DatedForecast::new(saved, dry_run_request(scope).as_ref())
+}
+
+/// The dry run of a request, computed from a snapshot taken now.
+///
+/// # Errors
+/// If the reconciler gives no snapshot.
+pub(crate) async fn of_request(
+    session: &Session,
+    view: &ClusterView,
+    reconciler: &ReconcilerArg,
+    request: &Request,
+) -> Result<DatedForecast, SnapshotError> {
+    let address = reconciler.address.as_deref();
+    let saved = snapshot(session, address, view).await?;
+    Ok(DatedForecast::new(&saved, Some(request)))
+}
+
+/// The request for a dry run, if the command line names a scope.
+fn dry_run_request(scope: &ScopeArgs) -> Option<Request> {
+    let (strategy, target) = scope.strategy_and_target();
+    let request = Request { id: "dry-run".into(), strategy, target, ..Request::default() };
+    scope.is_given().then_some(request)
 }

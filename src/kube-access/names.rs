@@ -1,4 +1,6 @@
-//! Names of objects that become a part of an address of the apiserver.
+//! Names of objects that become a part of an address of the apiserver, and random ids of requests.
+
+use ring::rand::{SecureRandom, SystemRandom};
 
 /// True if an object of the apiserver can have this name (a DNS subdomain). A name in a pod or from a person
 /// need not be one, and nothing else may get into an address.
@@ -10,6 +12,18 @@ pub fn is_object_name(text: &str) -> bool {
         && bytes.iter().copied().all(known)
         && ends(bytes.first())
         && ends(bytes.last())
+}
+
+/// Error: the operating system gave no random numbers.
+#[derive(Debug, thiserror::Error)]
+#[error("the operating system gave no random numbers")]
+pub struct NoRandomNumbers;
+
+/// Twelve random hexadecimal digits. Two requests with the same id would count as one.
+pub fn random_id() -> Result<String, NoRandomNumbers> {
+    let mut bytes = [0; 6];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomNumbers)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

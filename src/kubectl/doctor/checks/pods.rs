@@ -1,0 +1,413 @@
+//! Checks the pods: their owners, operators, templates, unwatched mounts, and labels that came while they ran.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+use stayput_inject::{Entrypoint, OperatedBy, entrypoint, files_by_sub_path};
+use stayput_kube_access::cluster::UpdateMode;
+use stayput_kube_access::workload::{
+    REVISION_LABEL, Set, deadly_probe, engine_container_of, is_stateful_set, probe_targets,
+    replaces, unwatched,
+};
+use stayput_pod_update::{Ignore, Source, SourceKind, Unwatched, manager_option};
+use stayput_restart::{annotation, shell_word};
+
+use crate::doctor::{Facts, Finding};
+use crate::leader::NAME;
+
+pub(crate) fn check_owners(facts: &Facts) -> Vec<Finding> {
+    let mut found: Vec<Finding> = facts.sets.keys().flat_map(|name| of_set(facts, name)).collect();
+    for pod in facts.known_pods() {
+        let controller = pod.owner_references().iter().find(|owner| owner.controller == Some(true));
+        let (namespace, name) = (facts.namespace(), pod.name_any());
+        match controller {
+            None => found.push(
+                Finding::error(
+                    "no_owner",
+                    format!("Pod/{name}"),
+                    "nothing owns it: nobody makes it again if its node is lost",
+                    format!("kubectl -n {namespace} get pods -o yaml"),
+                )
+                .into_note(),
+            ),
+            Some(owner) if !is_stateful_set(owner) => found.push(Finding::error(
+                "other_owner",
+                format!("Pod/{name}"),
+                format!(
+                    "{} {} owns it, which may replace it at any time under another name",
+                    owner.kind, owner.name
+                ),
+                format!(
+                    "kubectl -n {namespace} get {} {}",
+                    shell_word(&owner.kind.to_lowercase()),
+                    shell_word(&owner.name)
+                ),
+            )),
+            Some(_) => {}
+        }
+    }
+    found
+}
+
+fn of_set(facts: &Facts, name: &str) -> Vec<Finding> {
+    let namespace = facts.namespace();
+    let object = format!("StatefulSet/{name}");
+    let get = format!("kubectl -n {namespace} get statefulset {} -o yaml", shell_word(name));
+    let set = match &facts.sets[name] {
+        Err(unknown) => {
+            return vec![Finding::error("owner", object, &unknown.message, get).into_unknown()];
+        }
+        Ok(None) => {
+            let message = "it is not there, although pods say that it owns them";
+            return vec![Finding::error("owner", object, message, get)];
+        }
+        Ok(Some(set)) => Set::of(set),
+    };
+    let pods = facts.known_pods().iter().filter(|pod| {
+        pod.owner_references().iter().any(|owner| owner.name == name && is_stateful_set(owner))
+    });
+    let mut found: Vec<Finding> = pods
+        .filter_map(|pod| {
+            let revision = pod.labels().get(REVISION_LABEL).map_or("", String::as_str);
+            let name = pod.name_any();
+            let why = replaces(&set, namespace, &name, revision)?;
+            let remedy = set.on_delete_command(namespace);
+            Some(Finding::error("owner_will_replace", format!("Pod/{name}"), why, remedy))
+        })
+        .collect();
+    // Of an operator's StatefulSet the operator decides.
+    if set.replaced_from.is_some() && set.operator.is_none() {
+        let finding = Finding::error(
+            "replaces_pods",
+            object,
+            "its update strategy is RollingUpdate: with every edit of its template it replaces its \
+             pods by itself, without the rules",
+            set.on_delete_command(namespace),
+        );
+        // Then no edit can be carried out.
+        let is_needed = facts.cluster.spec.update.mode == UpdateMode::InPlace;
+        found.push(if is_needed { finding } else { finding.into_warning() });
+    }
+    found
+}
+
+/// Annotation with which ECK edits no StatefulSet and restarts nothing, and goes on to renew
+/// certificates. ECK before 3.5 does not know it.
+const PAUSE: &str = "eck.k8s.elastic.co/pause-orchestration";
+/// The condition by which ECK confirms [`PAUSE`].
+const PAUSED: &str = "OrchestrationPaused";
+/// Annotation with which ECK does nothing at all.
+const MANAGED: &str = "eck.k8s.elastic.co/managed";
+
+pub(crate) fn check_operators(facts: &Facts) -> Vec<Finding> {
+    let mut found: Vec<Finding> =
+        facts.operated.keys().filter_map(|(kind, name)| of_object(facts, kind, name)).collect();
+    let updates = facts.cluster.spec.update.mode == UpdateMode::InPlace;
+    if let Some((kind, name)) = facts.operated.keys().next().filter(|_| updates) {
+        let (namespace, cluster) = (facts.namespace(), facts.name());
+        found.push(Finding::error(
+            "operator_updates",
+            facts.object(),
+            format!(
+                "spec.update.mode is inPlace, and the operator of {kind} {name} replaces pods by itself \
+                 when their template changes"
+            ),
+            format!(
+                "kubectl -n {namespace} patch searchcluster {cluster} --type merge -p \
+                 '{{\"spec\":{{\"update\":{{\"mode\":\"off\"}}}}}}'"
+            ),
+        ));
+    }
+    found
+}
+
+fn of_object(facts: &Facts, kind: &str, name: &str) -> Option<Finding> {
+    let namespace = facts.namespace();
+    let object = format!("{kind}/{name}");
+    let annotate = |annotation: &str| {
+        format!(
+            "kubectl -n {namespace} annotate --overwrite {} {name} {annotation}",
+            kind.to_lowercase()
+        )
+    };
+    if kind != "Elasticsearch" {
+        let mut message = format!(
+            "the operator of {kind} {name} restarts nodes by itself when it changes their template, and \
+             cannot be paused for one cluster: change it only while no restart is under way"
+        );
+        if !is_without_recovery(facts) {
+            message.push_str(&format!(
+                "; when two pods are not ready it makes its StatefulSet again, so restarts of several nodes at \
+                 once wait: install it with manager.parallelRecoveryEnabled=false, then confirm: kubectl -n \
+                 {namespace} annotate searchcluster {} {}=false",
+                facts.name(),
+                annotation::PARALLEL_RECOVERY
+            ));
+        }
+        let remedy = format!("kubectl stayput -n {namespace} status {}", facts.name());
+        return Some(Finding::error("operator", object, message, remedy).into_note());
+    }
+    let found = match &facts.operated[&(kind.to_owned(), name.to_owned())] {
+        Err(unknown) => {
+            let remedy = format!("kubectl -n {namespace} get elasticsearch {name} -o yaml");
+            return Some(
+                Finding::error("operator", object, &unknown.message, remedy).into_unknown(),
+            );
+        }
+        Ok(found) => found.as_ref()?,
+    };
+    let is = |key: &str, value: &str| found.annotations().get(key).is_some_and(|it| it == value);
+    if is(MANAGED, "false") {
+        let message = format!(
+            "{MANAGED} is false: ECK does nothing at all, and does not renew certificates either; from \
+             ECK 3.5 on {PAUSE} pauses only its restarts"
+        );
+        let remedy = annotate(&format!("{PAUSE}=true {MANAGED}-"));
+        return Some(Finding::error("operator_unmanaged", object, message, remedy).into_warning());
+    }
+    if !is(PAUSE, "true") {
+        let message = format!(
+            "ECK restarts nodes by itself when their template changes: leave the Elasticsearch {name} as it is \
+             while a restart is under way, or pause ECK. Paused or not, it deletes shutdown records and voting \
+             exclusions, so its nodes are stopped with the allocation setting"
+        );
+        let remedy = annotate(&format!("{PAUSE}=true"));
+        return Some(Finding::error("operator", object, message, remedy).into_warning());
+    }
+    if is_paused(found) {
+        return None;
+    }
+    let message = format!(
+        "{PAUSE} is true, but ECK does not say that it is paused (condition {PAUSED}): ECK before 3.5 does \
+         not know it and restarts nodes by itself. Upgrade ECK; or let it do nothing at all for as long as \
+         a restart takes, in which it does not renew certificates either"
+    );
+    let remedy = annotate(&format!("{MANAGED}=false"));
+    Some(Finding::error("operator", object, message, remedy).into_warning())
+}
+
+/// True if a person has confirmed that the OpenSearch operator does not recover clusters by itself.
+fn is_without_recovery(facts: &Facts) -> bool {
+    let annotations = facts.cluster.annotations();
+    annotations.get(annotation::PARALLEL_RECOVERY).is_some_and(|value| value == "false")
+}
+
+/// True if ECK reports that it is paused.
+fn is_paused(found: &DynamicObject) -> bool {
+    let mut conditions = found.data["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|one| one["type"] == PAUSED && one["status"] == "True")
+}
+
+pub(crate) fn check_templates(facts: &Facts) -> Vec<Finding> {
+    facts.known_pods().iter().flat_map(|pod| of_pod(facts, pod)).collect()
+}
+
+fn of_pod(facts: &Facts, pod: &Pod) -> Vec<Finding> {
+    let spec = facts.cluster.completed_spec();
+    let name = pod.name_any();
+    let object = format!("Pod/{name}");
+    let container_name = engine_container_of(pod, spec.manager.port);
+    let written = json!(pod.spec);
+    let mut containers = written["containers"].as_array().into_iter().flatten();
+    let Some(container) = containers.find(|one| one["name"] == container_name) else {
+        return Vec::new();
+    };
+    let remedy = inject(facts, pod);
+    let entry = match entrypoint(container) {
+        Entrypoint::Engine => Some(Finding::error(
+            "no_manager",
+            &object,
+            format!("container {container_name} starts the engine without the manager"),
+            &remedy,
+        )),
+        Entrypoint::Behind(program) => Some(
+            Finding::error(
+                "manager_behind_shell",
+                &object,
+                format!(
+                    "{program} stays in front of the manager in container {container_name}: the \
+                     manager is not the first process, and gets no signal of the kubelet"
+                ),
+                &remedy,
+            )
+            .into_warning(),
+        ),
+        Entrypoint::Manager => state_directory(&object, &written, container, &remedy),
+    };
+    let targets = pod.spec.as_ref().map(probe_targets).unwrap_or_default();
+    let probe = deadly_probe(&targets, "the pod", spec.engine.port)
+        .map(|why| Finding::error("liveness_would_kill", &object, why, &remedy));
+    let stages = manager_option(container, "stage").is_ok_and(|stage| !stage.is_empty());
+    let files = files_by_sub_path(&written, container);
+    let by_sub_path = (!files.is_empty()).then(|| {
+        let how = if stages { "beside what the manager stages" } else { "without --stage" };
+        let message = format!(
+            "{} mounted by subPath {how}: a change does not arrive in a living pod, so a restart in \
+             place runs on the old content",
+            files.join(", ")
+        );
+        Finding::error("sub_path", &object, message, &remedy).into_warning()
+    });
+    let policy = not_made_anew(&object, &container_name, container, facts, pod);
+    entry.into_iter().chain(probe).chain(by_sub_path).chain(policy).collect()
+}
+
+/// A finding for a container that stays down when its process has ended with code 0, as the manager's
+/// does for another one.
+fn not_made_anew(
+    object: &str,
+    name: &str,
+    container: &Value,
+    facts: &Facts,
+    pod: &Pod,
+) -> Option<Finding> {
+    let policy = container["restartPolicy"].as_str().filter(|policy| *policy != "Always")?;
+    let owner = pod.owner_references().iter().find(|owner| is_stateful_set(owner));
+    let remedy = owner.map_or_else(
+        || format!("kubectl -n {} get pod {} -o yaml", facts.namespace(), pod.name_any()),
+        |owner| format!("kubectl -n {} edit statefulset {}", facts.namespace(), owner.name),
+    );
+    let message = format!(
+        "container {name} has restartPolicy: {policy}: the kubelet makes no other container in the same \
+         pod, so that what needs one needs another pod (replace)"
+    );
+    Some(Finding::error("restart_policy", object, message, remedy).into_warning())
+}
+
+/// The command that shows the manager's changes of the pods of this owner: in the object that a person
+/// may edit.
+fn inject(facts: &Facts, pod: &Pod) -> String {
+    let namespace = facts.namespace();
+    let Some(owner) = pod.owner_references().iter().find(|owner| is_stateful_set(owner)) else {
+        return format!("kubectl -n {namespace} get pod {} -o yaml", pod.name_any());
+    };
+    let set = facts.sets.get(&owner.name).and_then(|set| set.as_ref().ok()?.as_ref());
+    let operated = set.and_then(|set| OperatedBy::of(&json!(set.metadata)));
+    let (resource, name) = operated
+        .as_ref()
+        .map_or(("statefulset", &owner.name), |operated| (operated.resource, &operated.name));
+    format!("kubectl -n {namespace} get {resource} {name} -o yaml | kubectl stayput inject --check")
+}
+
+/// A finding for a journal that does not outlive the container: a node that must stay stopped would be
+/// started with the container.
+fn state_directory(object: &str, pod: &Value, container: &Value, remedy: &str) -> Option<Finding> {
+    let error = |message: String| Finding::error("state_directory", object, message, remedy);
+    let directory = match manager_option(container, "state-dir") {
+        Err(unknown) => {
+            let message = format!("{} has no value in the spec of the pod", unknown.option);
+            return Some(error(message).into_unknown());
+        }
+        Ok(values) => values.into_iter().next_back(),
+    };
+    let Some(directory) = directory else {
+        return Some(error("the manager has no --state-dir, so it keeps no journal".into()));
+    };
+    let mounts = container["volumeMounts"].as_array().into_iter().flatten();
+    let path = |mount: &Value| mount["mountPath"].as_str().unwrap_or_default().to_owned();
+    let is_below = |path: &str| {
+        let path = path.trim_end_matches('/');
+        !path.is_empty() && (directory == path || directory.starts_with(&format!("{path}/")))
+    };
+    let volume =
+        mounts.filter(|mount| is_below(&path(mount))).max_by_key(|mount| path(mount).len());
+    let Some(mount) = volume else {
+        return Some(error(format!(
+            "--state-dir {directory} is on no volume: the journal is lost with every restart of the \
+             container"
+        )));
+    };
+    let mut volumes = pod["volumes"].as_array().into_iter().flatten();
+    let claim = volumes.find(|volume| volume["name"] == mount["name"])?;
+    claim["persistentVolumeClaim"].is_object().then(|| {
+        error(format!(
+            "--state-dir {directory} is on a volume that outlives the pod: a new pod would take over \
+             the journal of another one; an emptyDir is right"
+        ))
+        .into_warning()
+    })
+}
+
+pub(crate) fn check_unwatched(facts: &Facts) -> Vec<Finding> {
+    let named = facts.cluster.check().ok().map(|checked| checked.sources);
+    let is_named = |pod: &Pod, source: &Source| {
+        named.as_ref().is_some_and(|named| named.objects(&pod.name_any()).contains(source))
+    };
+    let port = facts.cluster.completed_spec().manager.port;
+    let mut found: BTreeMap<Unwatched, Vec<String>> = BTreeMap::new();
+    for pod in facts.known_pods().iter().filter(|pod| !is_operated(facts, pod)) {
+        let counts = |one: &Unwatched| {
+            facts.ignored.get(&one.source) != Some(&Ignore::Everything)
+                && !is_named(pod, &one.source)
+        };
+        for one in unwatched(pod, port).into_iter().filter(counts) {
+            found.entry(one).or_default().push(format!("Pod/{}", pod.name_any()));
+        }
+    }
+    found.iter().map(|(one, pods)| finding(facts, pods, one)).collect()
+}
+
+fn finding(facts: &Facts, pods: &[String], one: &Unwatched) -> Finding {
+    let Unwatched { source, path } = one;
+    let kind = match source.kind {
+        SourceKind::Secret => "secret",
+        SourceKind::ConfigMap => "configmap",
+    };
+    let (name, namespace) = (&source.name, facts.namespace());
+    Finding::error(
+        "not_watched",
+        pods.join(", "),
+        format!(
+            "{source}, mounted at {path}, is read by the engine's container and not watched: a change \
+             restarts nothing. To have it restart nodes, add --config NAME={path} to the manager. If \
+             the engine reads it by itself, there is nothing to do. The annotation stayput.dev/ignore=true on \
+             it ends this note; then no cluster of this namespace counts a change of it"
+        ),
+        format!("kubectl -n {namespace} describe {kind} {name}"),
+    )
+    .into_note()
+}
+
+/// True if an operator decides about the pod's mounts, and restarts it for them.
+fn is_operated(facts: &Facts, pod: &Pod) -> bool {
+    pod.owner_references().iter().any(|owner| match facts.sets.get(&owner.name) {
+        Some(Ok(Some(set))) => Set::of(set).operator.is_some(),
+        Some(Ok(None) | Err(_)) | None => false,
+    })
+}
+
+pub(crate) fn check_relabelled(facts: &Facts) -> Vec<Finding> {
+    facts.known_pods().iter().filter_map(relabelled_pod).collect()
+}
+
+fn relabelled_pod(pod: &Pod) -> Option<Finding> {
+    let written = written(pod);
+    let remedy = "if a program reads one of them only when a pod is made, delete the pod, one at a time and while the \
+                  cluster is green; otherwise there is nothing to do";
+    (!written.is_empty()).then(|| {
+        let message =
+            format!("it was changed to its edited template while it ran: {}", written.join(", "));
+        Finding::error("relabelled", format!("Pod/{}", pod.name_any()), message, remedy).into_note()
+    })
+}
+
+/// Names of the labels and annotations that the reconciler has written, without those of its own.
+fn written(pod: &Pod) -> Vec<String> {
+    let ours = pod.managed_fields().iter().filter(|entry| entry.manager.as_deref() == Some(NAME));
+    let mut names = Vec::new();
+    for fields in ours.filter_map(|entry| entry.fields_v1.as_ref()) {
+        for (kind, group) in [("label", "f:labels"), ("annotation", "f:annotations")] {
+            let keys = fields.0["f:metadata"][group].as_object().into_iter().flatten();
+            let keys = keys.filter_map(|(key, _)| key.strip_prefix("f:"));
+            let theirs =
+                keys.filter(|key| *key != REVISION_LABEL && !annotation::ALL.contains(key));
+            names.extend(theirs.map(|key| format!("{kind} {key}")));
+        }
+    }
+    names.sort();
+    names.dedup();
+    names
+}
