@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
 use stayput_pod_update::Settings;
 
 /// Maximum number of remembered configs; further ones are not known.
@@ -105,41 +106,52 @@ pub(crate) fn beginning(checksum: &str) -> &str {
     digits.char_indices().nth(KEPT).map_or(digits, |(end, _)| &digits[..end])
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// How the checksum of a config begins that engines run on, and those of the configs that it counts
+/// as.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct IgnoredChanges(BTreeMap<String, BTreeSet<String>>);
 
-    fn named(name: &str) -> Settings {
-        Settings::from([("cluster.name".to_owned(), name.to_owned())])
+impl IgnoredChanges {
+    /// True if no config is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
-    #[test]
-    fn configs_with_the_same_settings_take_one_place_and_others_have_their_own() {
-        let mut known = KnownConfigs::default();
-        let checksum = |digit: &str| format!("sha256:{}", digit.repeat(64));
-        for digit in ["a", "b", "a"] {
-            known.add(&checksum(digit), &named("logs"));
-        }
-        assert!(known.are_alike(&KnownConfigs::default()));
-        known.add(&checksum("c"), &named("other"));
-        assert!(!known.are_alike(&KnownConfigs::default()));
-        assert_eq!((known.0.len(), known.count()), (2, 3));
-        assert_eq!(known.of(&checksum("b")), Some(&named("logs")));
-        assert_eq!(known.of(&checksum("c")), Some(&named("other")));
-        assert_eq!(known.of(&checksum("d")), None);
-        let renewed = known.renewed(&KnownConfigs::default(), |one| one.starts_with('c'));
-        assert_eq!((renewed.of(&checksum("a")), renewed.count()), (None, 1));
-        let text = serde_json::to_string(&known).unwrap();
-        assert_eq!(serde_json::from_str::<KnownConfigs>(&text).unwrap(), known);
+    /// True if an engine that runs on one config needs no restart for another one. `alike` are the
+    /// checksums of configs that were seen to differ from the wanted one only in ignored keys.
+    pub fn covers(&self, runs_on: &str, wanted: &str, alike: &BTreeSet<String>) -> bool {
+        let counts_as = self.0.get(beginning(runs_on));
+        let mut wanted = alike.iter().map(String::as_str).chain([wanted]);
+        alike.contains(runs_on)
+            || counts_as.is_some_and(|known| wanted.any(|one| known.contains(beginning(one))))
     }
 
-    #[test]
-    fn they_take_no_more_room_than_the_ledger_has() {
-        let mut known = KnownConfigs::default();
-        for number in 0..2 * MAX_CONFIGS {
-            known.add(&format!("sha256:{number:016x}"), &named("logs"));
+    /// The beginning of the checksum of each config that engines run on, and those of the configs that
+    /// it counts as.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &BTreeSet<String>)> {
+        self.0.iter().map(|(runs_on, counts_as)| (runs_on.as_str(), counts_as))
+    }
+
+    /// Remembers that a config counts as another, unless too many are remembered.
+    pub(crate) fn add(&mut self, runs_on: &str, wanted: &str) {
+        let runs_on = beginning(runs_on);
+        if self.0.len() < MAX_CONFIGS || self.0.contains_key(runs_on) {
+            let known = self.0.entry(runs_on.to_owned()).or_default();
+            known.insert(beginning(wanted).to_owned());
         }
-        assert_eq!(known.count(), MAX_CONFIGS);
-        assert!(serde_json::to_string(&known).unwrap().len() < 32 * MAX_CONFIGS);
+    }
+
+    /// Forgets pairs that are not in use: a config that an engine may run on, and one that is wanted.
+    pub(crate) fn retain(&mut self, in_use: impl Fn(&str, &str) -> bool) {
+        self.0.retain(|runs_on, known| {
+            known.retain(|wanted| in_use(runs_on, wanted));
+            !known.is_empty()
+        });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,7 +37,7 @@ mod target;
 mod turn;
 
 use crate::changes::Changes;
-use crate::draft::{Draft, PlanStep, Run};
+use crate::changes::{Draft, PlanStep, Run};
 use crate::flow::begin::choose_next;
 use crate::flow::coordinated::start_all::start_all;
 use crate::flow::coordinated::stop_all::stop_all;

@@ -3,32 +3,25 @@
 
 mod change;
 mod debt;
-mod history;
 mod restart;
-mod times;
-mod tried;
 mod written;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{IgnoredChanges, KnownConfigs, Request, Time};
+use crate::{IgnoredChanges, KnownConfigs, Request, Strategy, Time};
 use stayput_api::ConfigChoice;
 
 pub(super) use change::{LedgerChange, RestartChange};
 pub use debt::{
-    AllocationBefore, AllocationDebt, Debts, ExclusionDebt, RecordDebt, RemovedExclusion, StartDebt,
+    AllocationBefore, AllocationDebt, Debts, ExclusionDebt, RecordDebt, RemovedExclusion,
+    StartDebt, debts_due,
 };
-pub use history::{HistoryEntry, LastRestart, NodeResult, Outcome};
 pub use restart::{
     Compensation, Direction, Ending, Member, MemberStep, MemberUpdate, Once, Restart, Stays,
 };
-
-pub(crate) use times::end_of;
-pub(crate) use tried::OwnKind;
-pub use tried::Tried;
 
 /// How many restarts the history keeps.
 pub const MAX_HISTORY: usize = 20;
@@ -90,7 +83,6 @@ pub struct Ledger {
     /// Since when it is seen that pods still show an old phase although the SearchCluster is being
     /// deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub still_shown_since: Option<Time>,
     /// Uuid of the engine's cluster, from the first restart on: another one behind the same
     /// address is not ours to stop.
@@ -203,3 +195,218 @@ impl Ledger {
         self.history.drain(..excess);
     }
 }
+
+/// When a restart ended, by its entry in the history.
+pub(crate) const fn end_of(entry: &HistoryEntry) -> Time {
+    entry.started.plus(entry.seconds.saturating_mul(1000))
+}
+
+impl Ledger {
+    /// True if one of these times is later than `latest`.
+    pub(crate) fn has_times_after(&self, latest: Time) -> bool {
+        let is_ahead = |at: Option<Time>| at.is_some_and(|at| at > latest);
+        let of_update = |update: &MemberUpdate| [update.late_since, update.hindered_since];
+        let of_restart = self.restart.iter().flat_map(|one| {
+            [Some(one.started), one.began, one.stuck_since, one.frozen].into_iter()
+        });
+        let of_members = self.members().any(|one| {
+            [Some(one.since), one.absent_since, one.silent_since].into_iter().any(is_ahead)
+                || one.update.iter().flat_map(|update| of_update(update)).any(is_ahead)
+        });
+        let of_starts = self.debts.start.iter().flat_map(|debt| [debt.since, debt.absent_since]);
+        let of_exclusions = self.removed_exclusions.iter().map(|one| Some(one.at));
+        let of_all = [self.still_shown_since, self.history.last().map(end_of)];
+        of_members || of_restart.chain(of_starts).chain(of_exclusions).chain(of_all).any(is_ahead)
+    }
+
+    /// Sets each of these times that is later than `latest` to `now`.
+    fn correct_times(&mut self, latest: Time, now: Time) {
+        self.change_times(|at| {
+            if *at > latest {
+                *at = now;
+            }
+        });
+        if let Some(last) = self.history.last_mut().filter(|last| end_of(last) > latest) {
+            last.started = Time(now.0.saturating_sub(last.seconds.saturating_mul(1000)));
+        }
+    }
+
+    /// Moves these times with a clock that has jumped forward. The history stays: people read it.
+    fn move_times(&mut self, jumped: u64) {
+        self.change_times(|at| *at = at.plus(jumped));
+    }
+
+    fn change_times(&mut self, one: impl Fn(&mut Time)) {
+        let all = |times: &mut [&mut Option<Time>]| {
+            times.iter_mut().filter_map(|at| at.as_mut()).for_each(&one);
+        };
+        if let Some(restart) = &mut self.restart {
+            one(&mut restart.started);
+            all(&mut [&mut restart.began, &mut restart.stuck_since, &mut restart.frozen]);
+            for member in &mut restart.members {
+                one(&mut member.since);
+                all(&mut [&mut member.absent_since, &mut member.silent_since]);
+                if let Some(update) = &mut member.update {
+                    all(&mut [&mut update.late_since, &mut update.hindered_since]);
+                }
+            }
+        }
+        for StartDebt { since, absent_since, .. } in &mut self.debts.start {
+            all(&mut [since, absent_since]);
+        }
+        for RemovedExclusion { at, .. } in &mut self.removed_exclusions {
+            one(at);
+        }
+        all(&mut [&mut self.still_shown_since]);
+    }
+}
+
+/// Goal of our last restart of a kind: the configs or templates that nodes were to have. Each is the
+/// beginning of a checksum, so that many fit into a ledger.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Tried {
+    /// Id of that request. If another one of its kind came later, an earlier version has made that.
+    pub id: String,
+    /// The wanted ones that nodes lacked, without those that were given up before.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub wanted: BTreeSet<String>,
+    /// The wanted ones that were given up before.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub given_up: BTreeSet<String>,
+    /// Nodes of which it was not known what they were to have.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub unknown: BTreeSet<String>,
+}
+
+/// Kind of a restart that we request ourselves, by its cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OwnKind {
+    Configs,
+    Templates,
+}
+
+impl OwnKind {
+    /// The beginning of the ids of such requests.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Configs => "config",
+            Self::Templates => "update",
+        }
+    }
+}
+
+/// How a restart ended.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// Every node runs in a new process on the config expected, proven.
+    Done,
+    /// Given up; engines we stopped were started again.
+    Aborted,
+    /// The new config did not come up; the last good one was put back.
+    RolledBack,
+    /// Another client sent a manager a request in the middle.
+    Interfered,
+    /// Another request took its place.
+    Superseded,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Self; 5] =
+        [Self::Done, Self::Aborted, Self::RolledBack, Self::Interfered, Self::Superseded];
+
+    /// Name of the outcome in status, history, events and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Aborted => "aborted",
+            Self::RolledBack => "rolledBack",
+            Self::Interfered => "interfered",
+            Self::Superseded => "superseded",
+        }
+    }
+}
+
+/// One restart that is over.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryEntry {
+    /// Id of the request.
+    pub id: String,
+    /// How the nodes were restarted.
+    pub strategy: Strategy,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why it ended so, in a sentence; empty if `done` needs no explanation.
+    #[serde(default)]
+    pub reason: String,
+    /// When it was accepted.
+    pub started: Time,
+    /// When the first node got its slot; absent if the restart ended before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<Time>,
+    /// How long it took, in seconds.
+    pub seconds: u64,
+    /// How many nodes were restarted.
+    pub nodes: u32,
+    /// How many of them by each step: `{"container": 3}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub steps: BTreeMap<String, u32>,
+    /// Predicates that were not evaluated for it because its request said so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped_rules: Vec<String>,
+    /// True if the request allowed stops that cost the quorum, or the last copy of a shard.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allowed_outage: bool,
+}
+
+impl HistoryEntry {
+    /// True if nodes may have been stopped for the restart, and no other restart went on with them.
+    /// Entries of earlier versions lack the time at which the first node got its slot.
+    pub fn is_to_be_checked(&self) -> bool {
+        let may_have_stopped = self.began.is_some() || self.nodes > 0;
+        may_have_stopped && self.outcome != Outcome::Superseded
+    }
+}
+
+/// How a pod's last restart ended: value of the annotation `stayput.dev/last-restart`.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct LastRestart {
+    /// Id of the request.
+    pub id: String,
+    /// How it ended for this pod.
+    pub outcome: Outcome,
+    /// Why, in a sentence; empty if `done` needs no explanation.
+    #[serde(default)]
+    pub reason: String,
+    /// When this pod's turn began.
+    pub started: Time,
+    /// How long it took, in seconds.
+    pub seconds: u64,
+}
+
+/// The result of one node that its pod may not show yet.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeResult {
+    /// Uid of the pod.
+    pub pod_uid: String,
+    /// The result that the pod is to show.
+    pub last: LastRestart,
+}
+
+#[cfg(test)]
+mod tests;

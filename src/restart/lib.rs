@@ -12,24 +12,14 @@ mod changes;
 mod code;
 mod configs;
 mod context;
-mod disabled;
-mod draft;
-mod engine_needed;
-mod estimate;
-mod event;
 mod flow;
 mod forecast;
-mod ignored_changes;
 mod index;
 mod late_requests;
 mod ledger;
-mod manager_request;
 mod needs_coordinated;
-mod phase;
 mod plan;
 mod policy;
-mod predicate;
-mod quorum_check;
 mod report;
 mod request;
 mod rules;
@@ -37,38 +27,34 @@ mod shell;
 mod snapshot;
 mod time;
 
+use std::collections::BTreeSet;
+
 use changes::Blocker;
 use context::Context;
 use late_requests::{LATE_REQUEST_WINDOW, ended_recently, last_end};
+use rules::MasterVoters;
 
-pub use code::Code;
-pub use configs::KnownConfigs;
-pub use disabled::Disabled;
-pub use engine_needed::{needs_engine, reads_engine};
-pub use event::{Event, Reason};
+pub use code::{Code, Predicate};
+pub use configs::{IgnoredChanges, KnownConfigs};
 pub use flow::{awaited_starts, changes_to_come, outside_windows, start_is_due, starts_in_ledger};
 pub use forecast::{
     Basis, Forecast, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime, forecast,
 };
-pub use ignored_changes::IgnoredChanges;
 pub use late_requests::has_leftovers;
 pub use ledger::{
     AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, ExclusionDebt,
     HistoryEntry, KeptStopped, LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, MAX_MEMBERS, Member,
     MemberStep, MemberUpdate, NodeResult, Once, Outcome, RecordDebt, RemovedExclusion, Restart,
-    StartDebt, Stays, Tried,
+    StartDebt, Stays, Tried, debts_due,
 };
-pub use manager_request::{drain_request, start_request, stop_request};
-pub use phase::{Phase, UnknownPhase};
-pub use plan::{Action, Plan, Resume, Waiting};
-pub use policy::{Drain, InvalidShare, OnConfigChange, Policy, Share};
-pub use predicate::Predicate;
-#[doc(hidden)]
-pub use quorum_check::{QuorumAfterStop, quorum_after_stop};
+pub use plan::{
+    Action, Event, Plan, Reason, Resume, Waiting, drain_request, start_request, stop_request,
+};
+pub use policy::{Disabled, Drain, InvalidShare, OnConfigChange, Policy, Share};
 pub use report::{
-    Condition, Counts, MAX_NODES, NodeReport, Report, RestartReport, THE_CONFIG, debts_due, report,
+    Condition, Counts, MAX_NODES, NodeReport, Report, RestartReport, THE_CONFIG, report,
 };
-pub use request::{InvalidRequest, Request, Strategy, Target};
+pub use request::{InvalidRequest, Phase, Request, Strategy, Target, UnknownPhase};
 pub use shell::{foreign_text, shell_word};
 pub use snapshot::{
     Allocation, Cluster, Color, ContainerWaiting, DataPlace, Endpoint, Engine, Health,
@@ -98,6 +84,64 @@ pub fn to_be_set_back(ledger: &Ledger, pod: &Pod) -> Option<PodPatch> {
 pub fn plan(snapshot: &Snapshot, policy: &Policy) -> Plan {
     let context = Context::new(snapshot, policy);
     flow::decide(&context).into_plan()
+}
+
+/// True if a decision may depend on the engine's view, so that it must be read.
+pub fn needs_engine(snapshot: &Snapshot) -> bool {
+    let ledger = &snapshot.ledger;
+    let phase = |pod: &Pod| pod.annotations.contains_key(annotation::PHASE);
+    let is_kept_stopped = |pod: &Pod| pod.annotations.contains_key(annotation::STOPPED);
+    let asked = snapshot.cluster.annotations.get(annotation::REQUEST).is_some_and(|text| {
+        Request::parse(text).is_ok_and(|request| !ledger.has_handled(&request.id))
+    });
+    ended_recently(snapshot)
+        || asked
+        || ledger.restart.is_some()
+        || ledger.queued.is_some()
+        || !ledger.debts.is_empty()
+        || !ledger.kept_stopped.is_empty()
+        || ledger.removed_exclusions.iter().any(|removed| removed.may_come_again(snapshot.now))
+        || !snapshot.cluster.stopped.is_empty()
+        || snapshot.pods.iter().any(|pod| phase(pod) || is_kept_stopped(pod))
+}
+
+/// True if the engine is to be read: for a decision; while a pod is not ready or missing, because only
+/// the engine knows if the node is in the cluster and what its absence costs; and while the engine's
+/// version decides how a config can be changed.
+pub fn reads_engine(snapshot: &Snapshot) -> bool {
+    needs_engine(snapshot)
+        || !snapshot.missing.is_empty()
+        || snapshot.pods.iter().any(|pod| !pod.ready)
+        || needs_coordinated::needs_version(snapshot)
+}
+
+/// Effect of the stop of one node on the quorum.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QuorumAfterStop {
+    /// Enough votes are left.
+    Kept,
+    /// The node has the only vote. Enough are left once this node votes in its place.
+    KeptByHandover(String),
+    /// No master could be elected, or the effect is not known: code and message of the rule.
+    Lost(Code, String),
+}
+
+/// Effect of the stop of `node` on the quorum while the nodes `down` are stopped or being stopped. All
+/// are names of nodes. `cluster` is the SearchCluster, as `namespace/name`, for the message.
+pub fn quorum_after_stop(
+    cluster: &str,
+    engine: &Engine,
+    node: &str,
+    down: &BTreeSet<String>,
+) -> QuorumAfterStop {
+    let down = down.iter().cloned().collect();
+    match MasterVoters::of(engine, cluster).after_stop(node, &down, None) {
+        rules::QuorumAfterStop::Kept => QuorumAfterStop::Kept,
+        rules::QuorumAfterStop::KeptByHandover(to) => QuorumAfterStop::KeptByHandover(to),
+        rules::QuorumAfterStop::Lost(blocker) => {
+            QuorumAfterStop::Lost(blocker.code, blocker.message)
+        }
+    }
 }
 
 #[cfg(test)]

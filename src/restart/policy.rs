@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stayput_pod_update::UpdateStep;
 use thiserror::Error;
 
-use super::{Disabled, Request};
+use crate::snapshot::namespace_and_name;
+use crate::{Code, Predicate, Request, Restart, annotation};
+use stayput_pod_update::UpdateStep;
 
 /// `spec.restart` of a SearchCluster, validated.
 #[derive(
@@ -198,45 +199,197 @@ impl Policy {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The most unknown names in a message.
+const NAMED: usize = 3;
+/// The most characters of an unknown name in a message.
+const LONGEST: usize = 100;
 
-    #[test]
-    fn what_is_written_is_read_and_what_is_not_a_share_says_what_to_write() {
-        for share in [Share::Percent(1), Share::Percent(25), Share::Percent(100)] {
-            assert_eq!(Share::percent(&share.to_string()), Ok(share));
-        }
-        for (text, says) in [
-            ("0%", "is 0%, so that no node could ever be restarted: write 1% or more"),
-            ("00%", "is 00%, so that no node"),
-            ("2", "\"2\" is neither"),
-            ("999999999999%", "\"999999999999%\" is neither"),
-            ("101%", "\"101%\" is neither"),
-            ("300%", "\"300%\" is neither"),
-            ("-1%", "\"-1%\" is neither"),
-            ("+1%", "\"+1%\" is neither"),
-            ("1.5%", "\"1.5%\" is neither"),
-            ("25 %", "\"25 %\" is neither"),
-            ("25%%", "\"25%%\" is neither"),
-            ("%", "\"%\" is neither"),
-            ("", "\"\" is neither"),
-            ("all", "\"all\" is neither"),
-        ] {
-            let problem = Share::percent(text).unwrap_err().to_string();
-            assert!(problem.starts_with(says) && problem.contains("write "), "{text}: {problem}");
-        }
-        assert!(Share::nodes(0).unwrap_err().to_string().starts_with("is 0, so that no node"));
-        assert!(
-            Share::nodes(-3).unwrap_err().to_string().starts_with("is -3, which is not a number")
-        );
+/// The disabled predicates, and where each is named. Serialized as a list of names without the place.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "Vec<String>", into = "Vec<String>")]
+pub struct Disabled {
+    by_place: BTreeMap<DisabledBy, DisabledNames>,
+}
+
+/// Where predicates can be disabled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum DisabledBy {
+    Field,
+    Annotation,
+    Request,
+}
+
+/// The names at one place.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct DisabledNames {
+    predicates: BTreeSet<Predicate>,
+    /// Names that no predicate has.
+    unknown: BTreeSet<String>,
+}
+
+impl Disabled {
+    /// From `spec.restart.disabledPredicates`; `*` means all.
+    pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::default().with(DisabledBy::Field, names)
     }
 
-    #[test]
-    fn a_part_is_rounded_down_but_never_to_none() {
-        let of = |percent, total| Share::Percent(percent).of(total);
-        assert_eq!([of(25, 4), of(25, 7), of(25, 8), of(100, 7)], [1, 1, 2, 7]);
-        assert_eq!([of(1, 3), of(10, 9), of(99, 1), of(50, 0)], [1, 1, 1, 1]);
-        assert_eq!(Share::Nodes(3).of(2), 3);
+    /// Adds the names in the annotation [`annotation::DISABLE`]: separated by commas, or `*`.
+    #[must_use]
+    pub fn with_annotation(self, names: &str) -> Self {
+        self.with(DisabledBy::Annotation, names.split(','))
+    }
+
+    /// Adds the predicates that the request of the restart under way skips, as long as it is under way.
+    #[must_use]
+    pub fn with_restart(self, restart: Option<&Restart>) -> Self {
+        let skipped = restart.into_iter().flat_map(|restart| &restart.request.skip_rules);
+        self.with(DisabledBy::Request, skipped.map(String::as_str))
+    }
+
+    fn with<'a>(mut self, place: DisabledBy, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut found = DisabledNames::default();
+        for name in names.into_iter().map(str::trim).filter(|name| !name.is_empty()) {
+            let predicate = Predicate::named(name);
+            match (name, predicate) {
+                ("*", _) => found.predicates.extend(Predicate::ALL),
+                (_, Some(predicate)) => _ = found.predicates.insert(predicate),
+                (_, None) => _ = found.unknown.insert(name.chars().take(LONGEST).collect()),
+            }
+        }
+        if found != DisabledNames::default() {
+            self.by_place.insert(place, found);
+        }
+        self
+    }
+
+    /// True if the predicate is disabled.
+    pub fn contains(&self, predicate: Predicate) -> bool {
+        self.by_place.values().any(|names| names.predicates.contains(&predicate))
+    }
+
+    /// The disabled predicates, in their published order.
+    pub fn iter(&self) -> impl Iterator<Item = Predicate> + '_ {
+        Predicate::ALL.into_iter().filter(|predicate| self.contains(*predicate))
+    }
+
+    /// The commands that enable all predicates again, for a SearchCluster `<namespace>/<name>`.
+    pub fn undo(&self, cluster: &str) -> Vec<String> {
+        let (namespace, name) = namespace_and_name(cluster);
+        let disables = self.by_place.iter().filter(|(_, names)| !names.predicates.is_empty());
+        let undo = disables.map(|(place, _)| match place {
+            DisabledBy::Field => format!(
+                "kubectl patch searchcluster {name} --namespace {namespace} --type=merge --patch \
+                 '{{\"spec\":{{\"restart\":{{\"disabledPredicates\":[]}}}}}}'"
+            ),
+            DisabledBy::Annotation => format!(
+                "kubectl annotate searchcluster {name} --namespace {namespace} {}-",
+                annotation::DISABLE
+            ),
+            DisabledBy::Request => format!("kubectl stayput --namespace {namespace} cancel {name}"),
+        });
+        undo.collect()
+    }
+
+    /// The unknown names, for people, if there are any.
+    pub fn unknown(&self) -> Option<String> {
+        let all: Vec<(DisabledBy, &str)> = self
+            .by_place
+            .iter()
+            .flat_map(|(place, names)| names.unknown.iter().map(|name| (*place, name.as_str())))
+            .collect();
+        let mut messages: Vec<String> =
+            all.iter().take(NAMED).map(|(place, name)| place.unknown_name(name)).collect();
+        if all.len() > NAMED {
+            messages.push(format!("and so are {} more", all.len() - NAMED));
+        }
+        Some(messages.join("; ")).filter(|text| !text.is_empty())
     }
 }
+
+impl From<Vec<String>> for Disabled {
+    fn from(names: Vec<String>) -> Self {
+        Self::of(names.iter().map(String::as_str))
+    }
+}
+
+impl From<Disabled> for Vec<String> {
+    fn from(disabled: Disabled) -> Self {
+        let names = disabled.iter().map(|predicate| predicate.name().to_owned());
+        let unknown = disabled.by_place.values().flat_map(|names| names.unknown.iter().cloned());
+        names.chain(unknown).collect()
+    }
+}
+
+impl DisabledBy {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Field => "spec.restart.disabledPredicates",
+            Self::Annotation => annotation::DISABLE,
+            Self::Request => "the request's skipRules",
+        }
+    }
+
+    /// The message about an unknown name.
+    fn unknown_name(self, name: &str) -> String {
+        let place = self.as_str();
+        if protects_data(name) {
+            return format!("{name:?} in {place} cannot be disabled: {ONLY_BY_OUTAGE}");
+        }
+        format!(
+            "{name:?} in {place} is not a predicate and disables nothing: the nearest name is {}",
+            nearest(name)
+        )
+    }
+}
+
+const ONLY_BY_OUTAGE: &str = "only allowOutage (in one request, --allow-outage; or in spec.restart) \
+                              allows a stop that costs the quorum or the only copy of a shard";
+
+/// True for the name of a rule that is always evaluated.
+fn protects_data(name: &str) -> bool {
+    [Code::Quorum, Code::UnreplicatedIndex].iter().any(|code| code.as_str() == name)
+}
+
+/// Why a request cannot skip a rule of this name, and what to write, unless it can.
+pub(super) fn why_not_skipped(name: &str) -> Option<String> {
+    if Predicate::named(name).is_some() {
+        return None;
+    }
+    if name == Code::UnreplicatedIndex.as_str() {
+        return Some(
+            "cannot be skipped: it protects the only copy of a shard; allowUnreplicated \
+             (--allow-unreplicated) names the indices that may be unavailable"
+                .to_owned(),
+        );
+    }
+    if protects_data(name) {
+        return Some(format!("cannot be skipped: {ONLY_BY_OUTAGE}"));
+    }
+    let names = Predicate::ALL.map(Predicate::name).join(", ");
+    Some(format!("is not a rule: the nearest name is {}; the names are {names}", nearest(name)))
+}
+
+/// The predicate whose name is most like this one.
+fn nearest(name: &str) -> &'static str {
+    let names = Predicate::ALL.into_iter().map(Predicate::name);
+    names.min_by_key(|known| edits(&name.to_lowercase(), &known.to_lowercase())).unwrap_or_default()
+}
+
+/// The number of characters to insert, remove or replace to turn one text into the other.
+fn edits(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, a) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (column, b) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,9 +4,6 @@
 #![warn(missing_docs)]
 
 mod conditions;
-mod debts;
-mod down;
-mod member_pods;
 mod nodes;
 mod summary;
 
@@ -16,11 +13,10 @@ mod tests;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use debts::due as debts_due;
 pub use nodes::THE_CONFIG;
+pub(crate) use summary::Estimate;
 
-use self::down::DownNodes;
-use super::estimate::Estimate;
+use self::nodes::DownNodes;
 use super::{
     Direction, Ledger, Member, MemberStep, Plan, Pod, Policy, Restart, Snapshot, Sources, Strategy,
     Time, Waiting,
@@ -203,14 +199,13 @@ pub struct Condition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// When the status last changed.
-    #[schemars(with = "String")]
     pub last_transition_time: Time,
 }
 
 /// Makes the report. One snapshot cannot tell when a condition changed, so every condition changes
 /// now; [`Report::since`] corrects that.
 pub fn report(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Report {
-    let down = down::nodes(snapshot, policy);
+    let down = nodes::down(snapshot, policy);
     let counts = count(snapshot, &down);
     let blocker = summary::blocker(snapshot, policy, plan);
     let estimate = estimate(snapshot, blocker);

@@ -3,38 +3,30 @@
 
 #![warn(missing_docs)]
 
-mod cluster;
 mod engine;
 mod known;
 mod manager;
-mod operator;
 mod pod;
-mod saved;
 mod shard_copies;
-mod update;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-use super::{KnownConfigs, Ledger, Time};
+use crate::{KnownConfigs, Ledger, Policy, Time, annotation};
 
-pub use cluster::Cluster;
-pub(crate) use cluster::namespace_and_name;
 pub(crate) use engine::hold_data;
 pub use engine::{
     Allocation, Color, Engine, Health, Marker, Node, Record, RunningSnapshot, Voting,
+    are_master_eligible, holds_data,
 };
-pub use engine::{are_master_eligible, holds_data};
 pub use manager::{LastExit, LastRequest, Manager, Run};
-pub use operator::{Operator, OperatorKind};
+pub use pod::{ContainerWaiting, DataPlace, LivePod, OtherContainer, ResizeState, Unreturnable};
 pub use pod::{Endpoint, MissingPod, NotStarted, Pod, Sources, exec_manager};
-pub use saved::schema as snapshot_schema;
-pub use saved::{InvalidSnapshot, Saved};
 pub(crate) use shard_copies::{NumberedCopy, Others};
 pub use shard_copies::{ShardCopies, ShardCopy};
-pub use update::{ContainerWaiting, DataPlace, LivePod, OtherContainer, ResizeState, Unreturnable};
 
 /// Why a value is not known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,7 +49,6 @@ const fn is_zero(number: &u64) -> bool {
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     /// When it was read.
-    #[schemars(with = "String")]
     pub now: Time,
     /// By how many milliseconds the clock has jumped forward since the look before; the times of the ledger were not
     /// moved with it yet.
@@ -89,3 +80,239 @@ pub struct Snapshot {
     /// restarts; then the flush is repeated.
     pub flushed: BTreeSet<String>,
 }
+
+/// The SearchCluster, as far as decisions need it, beside its policy and its ledger.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct Cluster {
+    /// `namespace/name`, for messages.
+    pub name: String,
+    /// True if the SearchCluster is being deleted: debts are paid, no restart begins.
+    pub deleting: bool,
+    /// Our finalizer is on it.
+    pub finalizer: bool,
+    /// True if the SearchCluster has a status; without one, an existing request is adopted and not
+    /// carried out.
+    pub has_status: bool,
+    /// Our annotations on it.
+    pub annotations: BTreeMap<String, String>,
+    /// Who applies the phase on it as part of a configuration, for people; absent if a client only wrote
+    /// it. Who applies it writes it again whenever it is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase_applied_by: Option<String>,
+    /// `spec.paused`: no new stops.
+    pub paused: bool,
+    /// When the next of `spec.restart.windows` opens; none while one is open, and without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_until: Option<Time>,
+    /// `spec.stopped`: names of nodes to be kept stopped.
+    pub stopped: BTreeSet<String>,
+    /// Other SearchClusters whose selectors match our pods; no node is stopped meanwhile.
+    pub overlaps: Vec<String>,
+    /// Uids of pods that are owed something and are there, although `spec.pods.selector` matches no pod.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unselected: BTreeSet<String>,
+}
+
+/// Namespace and name of a SearchCluster `<namespace>/<name>`, for commands.
+pub(crate) fn namespace_and_name(cluster: &str) -> (&str, &str) {
+    cluster.split_once('/').unwrap_or(("default", cluster))
+}
+
+impl Cluster {
+    /// The gates of a kind that are closed for this restart, by name, with their values. `kind` is the
+    /// prefix of their keys.
+    pub(crate) fn closed_gates(
+        &self,
+        kind: &str,
+        restart: &str,
+    ) -> impl Iterator<Item = (&str, &str)> {
+        let gates = self.annotations.iter();
+        gates
+            .filter_map(move |(key, value)| Some((key.strip_prefix(kind)?, value.as_str())))
+            .filter(move |(_, value)| *value != restart)
+    }
+
+    /// True if the spec or an annotation requests that the node of this pod is kept stopped.
+    pub(crate) fn keeps_stopped(&self, pod: &Pod) -> bool {
+        self.stopped.contains(&pod.node) || annotation::keeps_stopped(&pod.annotations)
+    }
+}
+
+/// Version of the format; any other version is refused.
+const FORMAT: u32 = 1;
+
+/// A snapshot and the policy that goes with it. Neither contains anything secret: no value of a Secret
+/// and no credentials, and of the annotations of pods only our own. The Secrets and ConfigMaps that the
+/// config is made from, and those whose change asks for a restart, are named.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Saved {
+    /// Version of the format: 1.
+    format: u32,
+    /// Version of the program that took it.
+    stayput: String,
+    /// `spec.restart` of the SearchCluster, validated.
+    pub policy: Policy,
+    /// Input of the decision.
+    pub snapshot: Snapshot,
+}
+
+/// The fields of every format.
+#[derive(Deserialize)]
+struct Head {
+    format: u32,
+    #[serde(default)]
+    stayput: String,
+}
+
+impl Saved {
+    /// A snapshot taken by this program.
+    pub fn new(snapshot: Snapshot, policy: Policy) -> Self {
+        let stayput = env!("CARGO_PKG_VERSION").to_owned();
+        Self { format: FORMAT, stayput, policy, snapshot }
+    }
+
+    /// Version of the program that took the snapshot.
+    pub fn version(&self) -> &str {
+        &self.stayput
+    }
+
+    /// Reads a snapshot from JSON.
+    ///
+    /// # Errors
+    /// The text is not a snapshot of this format.
+    pub fn parse(text: &str) -> Result<Self, InvalidSnapshot> {
+        let head: Head = serde_json::from_str(text).map_err(InvalidSnapshot::NotASnapshot)?;
+        let Head { format, stayput } = head;
+        if format != FORMAT {
+            return Err(InvalidSnapshot::OtherFormat { format, stayput });
+        }
+        serde_json::from_str(text).map_err(|error| InvalidSnapshot::Damaged { stayput, error })
+    }
+}
+
+/// Why a text is not a snapshot, and what to do.
+#[derive(Debug, Error)]
+pub enum InvalidSnapshot {
+    /// The text is not JSON, or has no format.
+    #[error(
+        "this is not a snapshot: {0}; take one with `kubectl stayput snapshot CLUSTER --file FILE`"
+    )]
+    NotASnapshot(#[source] serde_json::Error),
+    /// Another version has written the snapshot.
+    #[error(
+        "the snapshot has format {format}, taken by stayput {stayput:?}, and this is stayput {}, \
+         which reads format {FORMAT}: use kubectl-stayput of that version",
+        env!("CARGO_PKG_VERSION")
+    )]
+    OtherFormat {
+        /// Format of the snapshot.
+        format: u32,
+        /// Version of the program that took the snapshot.
+        stayput: String,
+    },
+    /// A field is missing or wrong.
+    #[error("the snapshot, taken by stayput {stayput:?}, is damaged: {error}; take a new one")]
+    Damaged {
+        /// Version of the program that took the snapshot.
+        stayput: String,
+        /// The error of the parser.
+        #[source]
+        error: serde_json::Error,
+    },
+}
+
+/// The JSON schema of the file.
+pub fn snapshot_schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(Saved).to_value();
+    schema["title"] = "A snapshot of kubectl stayput snapshot".into();
+    schema
+}
+
+/// Label of ECK's pods with the name of their `Elasticsearch`.
+const ECK: &str = "elasticsearch.k8s.elastic.co/cluster-name";
+/// Labels of the OpenSearch operator's pods with the name of their `OpenSearchCluster`: from 3.0 on, and before.
+const OPENSEARCH: [&str; 2] = ["opensearch.org/opensearch-cluster", "opster.io/opensearch-cluster"];
+
+/// The operator that makes a pod, and the object for which it does.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct Operator {
+    /// Kind of the operator.
+    pub kind: OperatorKind,
+    /// Name of its object.
+    pub object: String,
+    /// Pods of the same StatefulSet have an older revision than it wants, so the operator replaces them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replaces_pods: bool,
+}
+
+/// An operator that makes pods of engines.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum OperatorKind {
+    /// Elastic Cloud on Kubernetes.
+    Eck,
+    /// The OpenSearch Kubernetes operator.
+    OpenSearch,
+}
+
+impl Operator {
+    /// The operator that puts these labels on its pods.
+    pub fn of_labels(labels: &BTreeMap<String, String>) -> Option<Self> {
+        let made_by = |kind, label: &str| {
+            let object = labels.get(label)?.clone();
+            Some(Self { kind, object, replaces_pods: false })
+        };
+        let mut opensearch = OPENSEARCH.iter();
+        made_by(OperatorKind::Eck, ECK)
+            .or_else(|| opensearch.find_map(|label| made_by(OperatorKind::OpenSearch, label)))
+    }
+
+    /// Name of the operator, for people.
+    pub const fn name(&self) -> &'static str {
+        match self.kind {
+            OperatorKind::Eck => "ECK",
+            OperatorKind::OpenSearch => "the OpenSearch operator",
+        }
+    }
+
+    /// The operator's object, for people: `Elasticsearch logs`.
+    pub fn describe_object(&self) -> String {
+        let kind = match self.kind {
+            OperatorKind::Eck => "Elasticsearch",
+            OperatorKind::OpenSearch => "OpenSearchCluster",
+        };
+        format!("{kind} {}", self.object)
+    }
+
+    /// The first operator that replaces some of these pods now.
+    pub(crate) fn replacing(pods: &[Pod]) -> Option<&Self> {
+        pods.iter().filter_map(|pod| pod.operator.as_ref()).find(|operator| operator.replaces_pods)
+    }
+
+    /// The remark, for people, that the operator replaces pods, and that nobody has to do anything.
+    pub(crate) fn replaces(&self) -> String {
+        format!(
+            "{} replaces the pods of {}, which restarts their engines; do nothing unless it is paused",
+            self.name(),
+            self.describe_object()
+        )
+    }
+
+    /// True if the operator deletes shutdown records of nodes that are in the cluster, whoever
+    /// made them.
+    pub(crate) const fn deletes_records(&self) -> bool {
+        matches!(self.kind, OperatorKind::Eck)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::changes::Changes;
-use crate::estimate::Estimate;
 use crate::flow::observed::is_deleted_with_its_pods;
 use crate::flow::phases::{StalePhases, result_of, stale_phases, stale_phases_at_deletion};
 use crate::flow::requests::drift::remember_reverted;
 use crate::flow::requests::is_own;
 use crate::ledger::{LedgerChange, RestartChange};
+use crate::report::Estimate;
 use crate::{
     Action, Blocker, Code, Color, Context, Ending, HistoryEntry, Ledger, Member, MemberStep,
     NodeResult, Outcome, Reason, Request, Restart, UpdateStep, ended_recently,

@@ -1,11 +1,13 @@
 //! Debts: changes to managers and engine that we have made, or may have made, and must undo.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::MemberUpdate;
 use crate::late_requests::restart_of;
-use crate::{Record, Time};
+use crate::ledger::MemberUpdate;
+use crate::{Ledger, Record, Time};
 use stayput_api::ConfigChoice;
 use stayput_declare::Leaving;
 
@@ -58,12 +60,10 @@ pub struct StartDebt {
     pub checksum: Option<String>,
     /// Since when its pod has been absent without another one in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub absent_since: Option<Time>,
     /// Since when it has been owed: other nodes wait for it no longer than for a phase. One that another version
     /// has written has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub since: Option<Time>,
     /// The change of its pod, which must be rolled back first, since the container may not run with the
     /// images and the size that it has.
@@ -139,7 +139,6 @@ pub struct RemovedExclusion {
     /// Name of the node.
     pub node: String,
     /// When it was found to be removed.
-    #[schemars(with = "String")]
     pub at: Time,
 }
 
@@ -169,5 +168,50 @@ impl Debts {
             && self.records.is_empty()
             && self.exclusion.is_none()
             && self.leaving.is_empty()
+    }
+}
+
+/// Uids of the pods under way.
+fn under_way(ledger: &Ledger) -> BTreeSet<&str> {
+    ledger.under_way().map(|member| member.pod_uid.as_str()).collect()
+}
+
+/// One message for each debt that no node under way is going to settle.
+pub fn debts_due(ledger: &Ledger) -> Vec<String> {
+    let under_way = under_way(ledger);
+    let debts = &ledger.debts;
+    let starts = debts.start.iter().filter(|debt| !under_way.contains(debt.pod_uid.as_str()));
+    let starts = starts.map(|debt| format!("the engine of {} must be started", debt.node));
+    let held = |uid: &String| under_way.contains(uid.as_str());
+    let allocation = debts.allocation.iter().filter(|debt| !debt.holders.iter().any(held));
+    let allocation = allocation.map(|debt| {
+        format!(
+            "cluster.routing.allocation.enable must be restored to {} (restart {})",
+            setting(&debt.before),
+            debt.restart
+        )
+    });
+    let records = debts.records.iter().filter(|debt| !under_way.contains(debt.pod_uid.as_str()));
+    let records = records.map(|debt| {
+        format!(
+            "the node-shutdown record of {} must be deleted (restart {})",
+            debt.node, debt.restart
+        )
+    });
+    let exclusion =
+        debts.exclusion.iter().filter(|debt| !under_way.contains(debt.pod_uid.as_str()));
+    let exclusion = exclusion.map(|debt| {
+        format!("the voting exclusion of {} must be removed (restart {})", debt.node, debt.restart)
+    });
+    starts.chain(allocation).chain(records).chain(exclusion).collect()
+}
+
+fn setting(before: &AllocationBefore) -> String {
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unset".into());
+    match &before.transient {
+        None => text(&before.persistent),
+        Some(transient) => {
+            format!("{} (persistent) and {transient} (transient)", text(&before.persistent))
+        }
     }
 }

@@ -19,11 +19,9 @@ pub struct Restart {
     /// The request.
     pub request: Request,
     /// When it was accepted.
-    #[schemars(with = "String")]
     pub started: Time,
     /// When the first node got its slot: estimates are measured from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub began: Option<Time>,
     /// Where a coordinated restart goes; a rolling one is always open.
     #[serde(default)]
@@ -35,14 +33,12 @@ pub struct Restart {
     /// Since when it is seen that none of its nodes can be restarted, only of a restart that ends if that
     /// lasts; or that all are done and their pods do not show it. Only if it has lasted for a phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub stuck_since: Option<Time>,
     /// Actions of a coordinated restart that are done once, before its first stop.
     #[serde(default)]
     pub once: Once,
     /// Coordinated: when the checksums were fixed; from then on starts are allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub frozen: Option<Time>,
     /// The nodes, by name and uid of the pod. In JSON they are in two fields: see [`written`].
     #[serde(flatten, with = "written")]
@@ -135,7 +131,6 @@ pub struct Member {
     /// How far it is.
     pub step: MemberStep,
     /// Since when.
-    #[schemars(with = "String")]
     pub since: Time,
     /// Sequence of our stop; 0 while it is scheduled.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -166,11 +161,9 @@ pub struct Member {
     pub given_back: u32,
     /// Since when its pod has been absent without another one in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub absent_since: Option<Time>,
     /// Since when its manager has not answered, in a restart that only goes forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub silent_since: Option<Time>,
     /// The change of its pod between stop and start, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -260,11 +253,9 @@ pub struct MemberUpdate {
     pub stays: Stays,
     /// Since when it is seen that the node is back late and has its old labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub late_since: Option<Time>,
     /// Since when its pod is seen to be hindered by what may pass by itself: an image that cannot be pulled now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub hindered_since: Option<Time>,
 }
 

@@ -1,10 +1,10 @@
 //! The conditions in the status.
 
-use super::down::DownNodes;
-use super::{Condition, Counts, debts, down, summary};
+use super::nodes::DownNodes;
+use super::{Condition, Counts, nodes, summary};
 use crate::{
     Code, Color, Disabled, Ledger, MemberStep, Outcome, Policy, Predicate, Snapshot, Strategy,
-    Time, Waiting,
+    Time, Waiting, debts_due,
 };
 
 #[derive(Clone, Copy)]
@@ -48,13 +48,13 @@ pub(super) fn conditions(
     let degraded = match blocker.filter(|waiting| waiting.code == Code::Stranded) {
         // The restart can go neither forward nor back: a person must act.
         Some(waiting) => value(Status::Yes, "Stranded", &*waiting.message),
-        None => degraded(ledger, down::summary(down)),
+        None => degraded(ledger, nodes::summary(down)),
     };
     let for_a_person = if blocker.is_some_and(|waiting| waiting.code.needs_a_person()) {
         Some(blocked.clone())
     } else {
         // Not what is owed besides: nobody has to do that.
-        let nodes = down::summary(down).filter(|_| down::wait_for_a_person(down));
+        let nodes = nodes::summary(down).filter(|_| nodes::wait_for_a_person(down));
         nodes.map(|nodes| value(Status::Yes, "NodesDown", nodes))
     };
     let values = [
@@ -210,7 +210,7 @@ fn in_progress(ledger: &Ledger) -> Value {
 
 /// The value of `Degraded`, by the debts, and by the nodes that are down.
 fn degraded(ledger: &Ledger, down: Option<String>) -> Value {
-    let mut due = debts::due(ledger);
+    let mut due = debts_due(ledger);
     let reason = match (due.is_empty(), &down) {
         (false, _) => "Debts",
         (true, Some(_)) => "NodesDown",

@@ -92,7 +92,6 @@ pub struct RunningSnapshot {
     /// `repository:snapshot`, for people.
     pub name: String,
     /// When it began, by the clock of the elected master.
-    #[schemars(with = "String")]
     pub since: Time,
     /// How many shards on the node are not read yet.
     pub shards: u32,

@@ -33,7 +33,6 @@ pub struct Manager {
     pub ready: Option<bool>,
     /// Since when its engine has served without a break in this run, as far as looks have shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub ready_since: Option<Time>,
     /// The highest sequence it has decided on.
     pub sequence: u64,
@@ -93,7 +92,6 @@ pub struct Run {
     pub config: ConfigChoice,
     /// Time at which the first process of the run was made, by the manager's clock, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub started: Option<Time>,
 }
 
@@ -111,7 +109,6 @@ pub struct LastExit {
     #[schemars(with = "String")]
     pub reason: ExitReason,
     /// Time of the end, for messages, if a manager saw it.
-    #[schemars(with = "Option<String>")]
     pub ended: Option<Time>,
 }
 

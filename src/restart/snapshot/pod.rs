@@ -1,16 +1,16 @@
 //! One pod in a snapshot.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stayput_api::State;
-use stayput_pod_update::{PodUpdate, UpdateStep};
 
-use super::{Known, LivePod, Manager, Operator, Unreturnable, known};
 use crate::shell::shell_word;
+use crate::snapshot::{Known, Manager, Operator, known};
 use crate::{Policy, Time};
+use stayput_api::State;
+use stayput_pod_update::{PodPatch, PodUpdate, UpdateStep};
 
 /// A pod, as far as decisions need it.
 #[derive(
@@ -72,7 +72,6 @@ pub struct Pod {
     /// Time since which Services are known to send no requests to the pod; absent if they do, or if this
     /// is not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub unserved_since: Option<Time>,
     /// The update that brings the pod to the template that its owner wants; absent if it has that
     /// template, or if templates are not carried out here (`spec.update`).
@@ -238,4 +237,133 @@ pub enum Sources {
     Checksum(String),
     /// One is absent or cannot be read: never drift. The message names it.
     Absent(String),
+}
+
+/// A change back that the apiserver would refuse.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct Unreturnable {
+    /// The patch that was tried.
+    pub patch: PodPatch,
+    /// For people.
+    pub why: String,
+}
+
+/// State of a pod that is to be updated; read only while its cluster updates pods.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LivePod {
+    /// The revision of its owner that its label names.
+    pub revision: String,
+    /// Images in its spec, by container.
+    pub images: BTreeMap<String, String>,
+    /// `resources` in its spec, by container, as JSON with sorted keys.
+    pub resources: BTreeMap<String, String>,
+    /// Containers whose resources the kubelet has put into effect as the spec has them.
+    pub resized: BTreeSet<String>,
+    /// Why the resources in its spec are not in effect, if the kubelet says so.
+    pub resize: Option<ResizeState>,
+    /// Id of the manager's container; none while none runs.
+    pub container_id: Option<String>,
+    /// Id of the container of the manager that ended last, if one has.
+    pub ended_id: Option<String>,
+    /// Reason why the manager's container waits, if the kubelet says that it does.
+    pub waiting: Option<ContainerWaiting>,
+    /// The other containers, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub others: BTreeMap<String, OtherContainer>,
+    /// Volume claims that it mounts, by name.
+    pub claims: BTreeSet<String>,
+    /// Where the data of its engine is.
+    #[serde(skip_serializing_if = "DataPlace::is_unknown")]
+    pub data: DataPlace,
+    /// Why no Kubernetes node takes the pod, if the scheduler says that none did.
+    pub unschedulable: Option<String>,
+}
+
+/// Where the data of an engine is.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum DataPlace {
+    /// The engine has not reported its data path.
+    #[default]
+    Unknown,
+    /// On a volume claim.
+    Claim,
+    /// On another volume, which is deleted with the pod or stays on a Kubernetes node.
+    OtherVolume,
+    /// On no volume: it is deleted with the container.
+    Container,
+}
+
+impl DataPlace {
+    fn is_unknown(&self) -> bool {
+        *self == Self::Unknown
+    }
+}
+
+/// A change of size that the kubelet has not finished.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum ResizeState {
+    /// The change waits until there is room.
+    Pending(String),
+    /// The kubelet has accepted it: a container that it makes now has it. One that runs gets it later.
+    InProgress(String),
+    /// The Kubernetes node can never give that much.
+    Infeasible(String),
+}
+
+/// Why a container does not run.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerWaiting {
+    /// One word: `ImagePullBackOff`, `CrashLoopBackOff`, …
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+/// A container beside the manager's.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OtherContainer {
+    /// Id of the container, while it runs.
+    pub id: Option<String>,
+    /// Id of the container that ended last, if one has.
+    pub ended_id: Option<String>,
+    /// Reason why the container waits, if the kubelet says that it does.
+    pub waiting: Option<ContainerWaiting>,
+    /// True if the container runs and is ready.
+    pub ready: bool,
+}
+
+impl OtherContainer {
+    /// Id of the last container that was made.
+    pub(crate) fn last_id(&self) -> Option<&str> {
+        self.id.as_deref().or(self.ended_id.as_deref())
+    }
 }

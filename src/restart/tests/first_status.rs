@@ -1,7 +1,7 @@
 //! What is planned for a SearchCluster that has no status yet.
 
 use super::world::World;
-use crate::draft::LATER;
+use crate::changes::LATER;
 use crate::{Action, Ledger, Plan, Policy, Snapshot, annotation, plan};
 
 fn new_cluster() -> Snapshot {

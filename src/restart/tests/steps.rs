@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::properties::{always_the_same, case, snapshots};
 use super::scenario::moment;
 use crate::changes::Changes;
+use crate::changes::{Draft, PlanStep, Run};
 use crate::context::Context;
-use crate::draft::{Draft, PlanStep, Run};
 use crate::flow::{each_step, names};
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::{

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::changes::LATER;
 use crate::changes::{Changes, Check, refuse};
-use crate::draft::LATER;
 use crate::flow::answers::take_sequences_above;
 use crate::flow::engine::clean_up;
 use crate::flow::member::bring_back::owe_start_of_gone;

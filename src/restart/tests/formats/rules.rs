@@ -45,8 +45,8 @@ fn every_word_for_programs_and_every_event_is_in_it() {
     for word in words(include_str!("../../code.rs")) {
         assert!(is_in_it(word), "{word} of src/restart/code.rs is missing in docs/rules.md");
     }
-    for word in words(include_str!("../../event.rs")) {
-        assert!(is_in_it(word), "{word} of src/restart/event.rs is missing in docs/rules.md");
+    for word in words(include_str!("../../plan.rs")) {
+        assert!(is_in_it(word), "{word} of src/restart/plan.rs is missing in docs/rules.md");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Disabled predicates, unknown names, and the commands that enable them again.
 
-use super::*;
+use crate::policy::*;
 
 const STARTED: &str = "require_started_replica";
 
