@@ -150,7 +150,7 @@ impl<'a> Input<'a> {
     /// Whether a coordinated restart only goes forward, and a phase has passed since its nodes could be
     /// started; or, while they are being stopped, since it took the place of another one.
     pub(super) fn is_late_forward(&self, restart: &Restart) -> bool {
-        let since = restart.frozen.or(restart.began);
+        let since = restart.goes_on_since();
         restart.direction == Direction::Forward
             && since.is_some_and(|at| self.snapshot.now.since(at) >= self.policy.phase_timeout)
     }
