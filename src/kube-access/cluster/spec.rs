@@ -382,7 +382,7 @@ struct StoredStatus {
     /// Restarts that have ended, latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     history: Vec<HistoryEntry>,
-    /// What is decided and under way, also the debts. It is for the reconciler alone: its form is no API.
+    /// Everything that is decided and under way, also the debts. It is for the reconciler alone: its form is no API.
     #[serde(default, skip_serializing_if = "is_empty")]
     #[schemars(schema_with = "opaque")]
     ledger: Ledger,

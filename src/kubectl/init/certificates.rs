@@ -180,7 +180,7 @@ async fn read_keys(session: &Session) -> Result<Result<KeySet, String>, ApiError
     Ok(published(&discovery, &keys))
 }
 
-/// Creates the rights; with `secrets`, also for the certificates; with `declared`, also to make_rights nodes.
+/// Creates the rights; with `secrets`, also for the certificates; with `declared`, also to make nodes.
 pub(crate) async fn make_rights(
     made: &mut Made<'_>,
     names: &SecretNames,
@@ -194,7 +194,7 @@ pub(crate) async fn make_rights(
     let binding = cluster_role_binding("stayput-clusters", "stayput-reconciler");
     made.ensure(Kind::RoleBinding, binding, restarts).await?;
     if declared {
-        let makes = "the reconciler's rights in this namespace, to make_rights nodes";
+        let makes = "the reconciler's rights in this namespace, to make nodes";
         let binding = cluster_role_binding("stayput-declared", "stayput-reconciler-declared");
         made.ensure(Kind::RoleBinding, binding, makes).await?;
     }

@@ -128,7 +128,7 @@ async fn an_invalid_spec_has_a_condition_and_nothing_is_done() {
 async fn while_the_apiserver_drops_fields_nothing_is_begun_and_it_is_told() {
     let fixture = Fixture::bare("").await;
     let crds: Api<CustomResourceDefinition> = Api::all(fixture.client.clone());
-    let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/handled";
+    let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/ledger";
     let patch = |operation: serde_json::Value| {
         Patch::Json::<()>(serde_json::from_value(json!([operation])).expect("a patch"))
     };
@@ -137,14 +137,14 @@ async fn while_the_apiserver_drops_fields_nothing_is_begun_and_it_is_told() {
         crds.patch(name, &PatchParams::default(), &patch(operation)).await.expect("it is taken")
     };
     let whole = change(json!({"op": "test", "path": "/kind", "value": "CustomResourceDefinition"}));
-    let handled = json!(whole.await).pointer(schema).expect("the field").clone();
+    let ledger = json!(whole.await).pointer(schema).expect("the field").clone();
     change(json!({"op": "remove", "path": schema})).await;
     fixture.create::<SearchCluster>(search_cluster(true)).await;
     let reconciler = Reconciler::start(fixture.client.clone());
     fixture.ask("r1", "rolling").await;
     let sentence = refused(&fixture, "outdated_definition").await;
-    assert!(sentence.contains("no status.handled,"), "{sentence}");
-    change(json!({"op": "add", "path": schema, "value": handled})).await;
+    assert!(sentence.contains("no status.ledger,"), "{sentence}");
+    change(json!({"op": "add", "path": schema, "value": ledger})).await;
     done(&fixture, "r1").await;
     reconciler.end().await;
 }

@@ -111,10 +111,8 @@ pub(crate) fn check_managers(facts: &Facts) -> Vec<Finding> {
             taken.saved.snapshot.pods.iter().flat_map(|pod| of_pod(namespace, pod)).collect()
         }
         Err(unknown) => {
-            let message = format!(
-                "cannot check_managers whether managers and engine answer: {}",
-                unknown.message
-            );
+            let message =
+                format!("cannot check whether managers and engine answer: {}", unknown.message);
             let unknown = Finding::error("no_snapshot", facts.object(), message, reach(facts));
             let unreachable =
                 facts.cluster.status.as_ref().map_or(0, |status| status.report.counts.unreachable);

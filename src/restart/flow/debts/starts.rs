@@ -90,7 +90,7 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     bring_back(context, ledger, debt, pod, manager, set_back)
 }
 
-/// What the manager of a start debt shows. The first that applies counts, in this order.
+/// State of a pod whose start is owed, as its manager shows it. The first that applies counts, in this order.
 enum Shown {
     /// Another client has sent it a request since.
     Overtaken,

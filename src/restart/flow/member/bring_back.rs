@@ -21,7 +21,7 @@ use crate::{
 };
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
-/// What is seen of a member that is being brought back. The first that applies counts, in this order.
+/// State of a member that is being brought back. The first that applies counts, in this order.
 enum Shown<'t> {
     /// The apiserver refuses to roll back a part of the pod: the update with that part, and the end of the
     /// reason.

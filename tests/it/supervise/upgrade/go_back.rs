@@ -27,7 +27,8 @@ fn what_stops_both_versions_does_not_end_the_manager() {
     install_version(&pod, "0.1.0");
     let mut state: Value = serde_json::from_str(HANDED_OVER).expect("JSON");
     (state["previous"], state["listener"]) = (json!(8), Value::Null);
-    (state["program"], state["seen"]) = (json!(pod.path("stayput")), json!({}));
+    (state["program"], state["seen"]) =
+        (json!(pod.path("stayput")), json!({"known": {}, "uids": []}));
     state["lifecycle"]["run"]["pid"] = json!("ENGINE");
     let state = state.to_string().replace("\"ENGINE\"", "ENGINE");
     // Only this version knows it.
