@@ -280,8 +280,8 @@ impl Code {
     }
 }
 
-/// A predicate. A node is restarted only if it passes all of them. Each is one file in
-/// `rules/predicates` with its name. Ten are those of nodes-orchestration.md, with the published names;
+/// A predicate. A node is restarted only if it passes all of them. Each is one function in
+/// `rules/predicates.rs` with its name. Ten are those of nodes-orchestration.md, with the published names;
 /// the last is our own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Predicate {
