@@ -239,7 +239,7 @@ fn cancel_report(view: &ClusterView, cancellation: Cancellation) -> ActionReport
     ActionReport { page, output }
 }
 
-/// A hint about the next_restart restart, which begins when the one under way has ended, and how to cancel it.
+/// A hint about the next restart, which begins when the one under way has ended, and how to cancel it.
 fn next_restart(view: &ClusterView) -> Option<String> {
     // A request takes the place of what is queued.
     let requested = view.requested().and_then(Result::ok);

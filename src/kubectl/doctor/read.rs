@@ -121,7 +121,7 @@ fn named_secrets(cluster: &SearchCluster) -> BTreeSet<String> {
     all.into_iter().flatten().filter(|name| !name.is_empty()).cloned().collect()
 }
 
-/// The annotations of the objects that can be read_ignored.
+/// The annotations of the objects that can be read.
 async fn read_ignored(
     ask: &Asked<'_>,
     pods: &[Pod],

@@ -109,7 +109,7 @@ async fn wanted(
         async |name: String| Ok::<_, ApiError>(made.find(Kind::Secret, &name).await?.map(|_| name));
     let has_tls = engine.and_then(|engine| engine.reached.has_tls);
     wanted.engine_http |= wanted.engine_ca.is_none() && has_tls == Some(false);
-    // The operators make_cluster a password in any case, and over http everybody could read it.
+    // The operators make a password in any case, and over http everybody could read it.
     if wanted.credentials.is_none() && !wanted.engine_http {
         wanted.credentials = there(operator.credentials(&args.cluster)).await?;
     }

@@ -20,19 +20,19 @@ use stayput_api::checksum::Checksum;
 /// The largest number of messages in [`Observed::errors`]: more do not help.
 const MOST_ERRORS: usize = 16;
 
-/// The mounted config as it was last read_all.
+/// The mounted config as it was last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
     /// Checksum of the files that are not live; `None` without directories, or where they cannot be
-    /// read_all as one generation.
+    /// read as one generation.
     pub checksum: Option<Checksum>,
-    /// Every file that could be read_all, sorted by listed path.
+    /// Every file that could be read, sorted by listed path.
     pub files: Vec<ConfigFile>,
     /// Problems and what to do, one message each.
     pub errors: Vec<String>,
     /// Checksum of the kept generation.
     pub last_good: Option<Checksum>,
-    /// When the mounts were last read_all. If nothing else is new, no receiver wakes up.
+    /// When the mounts were last read. If nothing else is new, no receiver wakes up.
     pub observed_at: SystemTime,
     /// Increases when files that are not live changed, or when a volume with such files was
     /// swapped, even to the same content: between two readings there may have been another one.
@@ -51,7 +51,7 @@ pub(super) struct Work {
 /// Known checksum and faults, by where they were found. Locked for moments only.
 #[derive(Debug, Default)]
 struct Known {
-    /// Checksum as last read_all; not published while the reading cannot be repeated.
+    /// Checksum as last read; not published while the reading cannot be repeated.
     checksum: Option<Checksum>,
     mounts: Vec<String>,
     kept: Option<String>,
@@ -135,7 +135,7 @@ pub(super) struct Shared {
     pub(super) work: Exclusive<Work>,
     /// Kept generations; `None` where nothing is kept.
     pub(super) store: Option<Exclusive<Store>>,
-    /// Wakes the task to read_all the directories again.
+    /// Wakes the task to read the directories again.
     pub(super) asked: Notify,
 }
 
@@ -166,17 +166,17 @@ impl Shared {
     /// Reads the mounts and publishes changes. Also returns [`Observed::change_count`]. Takes as
     /// long as the file system takes.
     pub(super) fn observe(&self, work: &mut Work, progress: &Progress) -> (Generation, u64) {
-        let read_all = read_all(&self.settings, progress);
-        work.problems = read_all.messages();
+        let read = read_all(&self.settings, progress);
+        work.problems = read.messages();
         work.problems.extend(self.subpaths());
-        let files: Vec<ConfigFile> = read_all.files().collect();
-        let mounts = counted_mounts(&read_all, &self.settings);
+        let files: Vec<ConfigFile> = read.files().collect();
+        let mounts = counted_mounts(&read, &self.settings);
         let mut change_count = 0;
         self.published.change(|known, observed| {
             let swapped = work.mounts != mounts
-                || known.checksum != read_all.checksum
+                || known.checksum != read.checksum
                 || !counted(&observed.files).eq(counted(&files));
-            known.checksum.clone_from(&read_all.checksum);
+            known.checksum.clone_from(&read.checksum);
             known.mounts.clone_from(&work.problems);
             observed.observed_at = SystemTime::now();
             observed.change_count += u64::from(swapped);
@@ -184,7 +184,7 @@ impl Shared {
             change_count = observed.change_count;
         });
         work.mounts = mounts;
-        (read_all, change_count)
+        (read, change_count)
     }
 
     fn subpaths(&self) -> Vec<String> {
@@ -207,14 +207,14 @@ fn counted(files: &[ConfigFile]) -> impl Iterator<Item = &ConfigFile> {
 
 /// The volumes that a swap may bring other files to than live ones: all but those which hold only
 /// live files.
-fn counted_mounts(read_all: &Generation, settings: &ConfigSettings) -> Vec<Mount> {
+fn counted_mounts(read: &Generation, settings: &ConfigSettings) -> Vec<Mount> {
     let only_live = |mount: &&Mount| {
         let path = |entry: &Entry| settings.dirs[entry.dir].path.join(&entry.relative);
         let mut inside =
-            read_all.entries.iter().filter(|entry| path(entry).starts_with(&mount.path)).peekable();
+            read.entries.iter().filter(|entry| path(entry).starts_with(&mount.path)).peekable();
         inside.peek().is_some() && inside.all(|entry| entry.live)
     };
-    read_all.fingerprint.mounts.iter().filter(|mount| !only_live(mount)).cloned().collect()
+    read.fingerprint.mounts.iter().filter(|mount| !only_live(mount)).cloned().collect()
 }
 
 // Mounts that never change while the container lives: subPath and single-file mounts.

@@ -132,7 +132,7 @@ pub(crate) fn result_of(id: &str, member: &Member, now: Time) -> Option<LastRest
     })
 }
 
-/// Decision on a restart, or on the end stale_phases a SearchCluster, whose pods still show a phase.
+/// Decision on a restart, or on the end of a SearchCluster, whose pods still show a phase.
 pub(crate) enum StalePhases {
     /// Wait for the patches.
     Waits,
@@ -142,7 +142,7 @@ pub(crate) enum StalePhases {
     GivenUp(String),
 }
 
-/// Decides if the restart waits for the patches stale_phases these members' pods.
+/// Decides if the restart waits for the patches of these members' pods.
 pub(crate) fn stale_phases(
     context: &Context<'_>,
     restart: &Restart,
@@ -154,7 +154,7 @@ pub(crate) fn stale_phases(
     wait_for_patches(context, last_turn, since, nodes)
 }
 
-/// Decides if the end stale_phases a SearchCluster that is being deleted waits for the patches stale_phases these nodes' pods.
+/// Decides if the end of a SearchCluster that is being deleted waits for the patches of these nodes' pods.
 pub(crate) fn stale_phases_at_deletion<'a>(
     context: &Context<'_>,
     ledger: &Ledger,

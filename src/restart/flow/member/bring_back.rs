@@ -145,7 +145,7 @@ pub(crate) fn bring_back(view: &TurnView<'_, '_>) -> Turn {
     }
 }
 
-/// Passes once a member that was started again is back, or its manager has given its engine up. Its pod gets
+/// Passes once a member that was started again is back, or its manager has given its engine up. The pod gets
 /// the label of the template that it stays with.
 fn until_back(view: &TurnView<'_, '_>, manager: &Manager) -> Result<(), Turn> {
     let TurnView { context, member, .. } = *view;
