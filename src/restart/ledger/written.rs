@@ -53,8 +53,11 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
                 de::Error::custom(format!("{field} of a member is {value}, which is not in shared"))
             })?;
         }
-        if entry["pod"].is_null() {
-            entry["pod"] = entry["node"].clone();
+        if let Some(fields) = entry.as_object_mut()
+            && fields.get("pod").is_none_or(Value::is_null)
+            && let Some(node) = fields.get("node").cloned()
+        {
+            fields.insert("pod".to_owned(), node);
         }
         serde_json::from_value(entry).map_err(de::Error::custom)
     };

@@ -6,6 +6,7 @@ use crate::{
     AllocationBefore, AllocationDebt, Change, Compensation, Ending, Ledger, MAX_MEMBERS, Member,
     MemberStep, MemberUpdate, Outcome, PodPatch, PodUpdate, Request, Restart, Time,
 };
+use serde_json::json;
 use stayput_api::ConfigChoice;
 use stayput_pod_update::UpdateStep;
 
@@ -256,7 +257,28 @@ fn a_value_may_be_written_where_it_belongs() {
 #[test]
 fn a_number_without_a_value_is_refused() {
     let mut written = serde_json::to_value(ledger(vec![under_way(0)])).unwrap();
-    written["restart"]["shared"] = serde_json::json!({});
+    written["restart"]["shared"] = json!({});
     let error = serde_json::from_value::<Ledger>(written).unwrap_err().to_string();
     assert!(error.contains("/expected of a member is"), "{error}");
+}
+
+/// A person can write anything into the ledger: the apiserver does not know its form.
+#[test]
+fn members_that_are_no_objects_are_refused() {
+    for member in [json!("logs-0"), json!(7), json!(["logs-0"]), json!(null), json!({})] {
+        let mut written = serde_json::to_value(ledger(vec![under_way(0)])).unwrap();
+        written["restart"]["members"] = json!([member]);
+        assert!(serde_json::from_value::<Ledger>(written).is_err(), "{member}");
+    }
+}
+
+/// The numbers of these two checksums are the same.
+#[test]
+fn a_value_whose_number_another_one_has_is_written_whole() {
+    let with =
+        |number, expected: &str| Member { expected: Some(expected.into()), ..under_way(number) };
+    let ledger = ledger(vec![with(0, "3d6566b5"), with(1, "b4b32596")]);
+    let written = serde_json::to_value(&ledger).unwrap();
+    assert_eq!(written["restart"]["members"][1]["expected"], "b4b32596");
+    assert_eq!(serde_json::from_value::<Ledger>(written).unwrap(), ledger);
 }
