@@ -194,7 +194,6 @@ impl Observer {
             pods,
             ages: Ages::of(bare, scope.must_read, is_active, pods.len()),
             asks_engine: is_active || reads_engine(bare),
-            start_comes_next: self.facts.start_comes_next(&bare.ledger),
         }
     }
 

@@ -384,8 +384,8 @@ struct Answers {
     /// `None` where allocation is restored next.
     health: Option<Result<Health, EngineError>>,
     settings: Settings,
-    /// Time that nodes, votes and shard copies took. Does not count the details of each node: one that boots
-    /// or hangs takes long for them, and the others are not busy.
+    /// Time that nodes, votes and shard copies took. Does not count settings and the details of each node: one
+    /// that boots or hangs takes long for them, and the others are not busy.
     reading: Duration,
 }
 
@@ -401,16 +401,20 @@ impl Answers {
         metrics: &Metrics,
     ) -> Result<Self, EngineError> {
         let began = Instant::now();
+        let listed = async {
+            let listed = client.listed(identity, before).await?;
+            Ok((listed, began.elapsed()))
+        };
         let settings = async { Ok(Settings::read(client, identity, metrics).await) };
         // Without a master, the settings are not waited for: for its records a node waits 30 s for one.
-        let (listed, settings) = tokio::try_join!(client.listed(identity, before), settings)?;
+        let ((listed, listing), settings) = tokio::try_join!(listed, settings)?;
         let nodes_before = before.map(|before| before.nodes.as_slice());
         let is_limited = settings.allocation.as_ref().is_ok_and(|one| one.marker.is_some());
         if ledger.is_some_and(|ledger| have_just_joined(ledger, nodes_before, &listed.nodes))
             && is_limited
         {
-            let (topology, reading) = (listed.without_copies(), began.elapsed());
-            return Ok(Self { topology, health: None, settings, reading });
+            let topology = listed.without_copies();
+            return Ok(Self { topology, health: None, settings, reading: listing });
         }
         let is_last = ledger
             .zip(nodes_before)
@@ -421,6 +425,7 @@ impl Answers {
             metrics.count_request(Side::Engine, "health", health.is_ok());
             Ok(health)
         };
+        let began = Instant::now();
         let ((mut topology, read_at), health) =
             tokio::try_join!(client.completed(listed, before), health)?;
         // A copy that has not started is older than a green health. Otherwise a node would wait for a copy
@@ -431,7 +436,8 @@ impl Answers {
         {
             topology = client.topology(identity, Some(&topology)).await?;
         }
-        Ok(Self { topology, health: Some(health), settings, reading: read_at - began })
+        let reading = listing + (read_at - began);
+        Ok(Self { topology, health: Some(health), settings, reading })
     }
 }
 

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::engine::{Ours, endpoints};
+use super::engine::Ours;
 use super::{Observer, snapshot};
-use crate::observe::snapshot::Ages;
 use crate::pods::PodFacts;
 use stayput_api::State;
 use stayput_kube_access::cluster::SearchCluster;
@@ -67,9 +66,7 @@ impl Observer {
     async fn look(&mut self, cluster: &SearchCluster) -> bool {
         let pods: Vec<Arc<PodFacts>> = self.pods.iter().cloned().collect();
         let known = snapshot::bare(cluster, &self.pods, String::new());
-        let must_read = BTreeSet::new();
-        let ages = Ages::of(&known, &must_read, false, pods.len());
-        let endpoints = endpoints(&pods, &ages, cluster.spec.engine.port);
+        let endpoints = self.endpoints_of(cluster, &known);
         let ours = Ours {
             cluster_uuid: known.ledger.cluster_uuid.as_deref(),
             nodes: pods.iter().map(|pod| pod.node.as_str()).collect(),

@@ -10,7 +10,7 @@ use stayput_api::{Code, Cursor, State, Status};
 use stayput_http::jwt::LEEWAY;
 use stayput_http::manager_client::{ClientError, ManagerClient};
 use stayput_kube_access::cluster::{Checked, Live};
-use stayput_restart::{Known, Ledger, Manager, Time, start_is_due};
+use stayput_restart::{Known, Ledger, Manager, Time};
 use tokio::time::Instant;
 
 use crate::credentials::ClientOfPod;
@@ -141,15 +141,10 @@ impl Managers {
         doubts
     }
 
-    /// True if these answers show an engine as stopped whose start is due. False if it was stopped in the
-    /// answer before as well: a start that cannot be sent must not hide the engine for ever.
-    pub(super) fn show_due_start(&self, ledger: &Ledger, answers: &[Answer]) -> bool {
-        let told = answers.iter().filter_map(|answer| Some((answer.uid(), answer.manager()?)));
-        let managers: BTreeMap<&str, Manager> = told.collect();
-        start_is_due(ledger, |uid| {
-            let was_stopped = self.of(uid).is_ok_and(|before| before.state == State::Stopped);
-            managers.get(uid).filter(|_| !was_stopped).cloned()
-        })
+    /// Uids of the nodes under way whose engine was stopped in the manager's last answer.
+    pub(super) fn stopped(&self, ledger: &Ledger) -> BTreeSet<String> {
+        let uids = ledger.under_way().map(|member| member.pod_uid.clone());
+        uids.filter(|uid| self.of(uid).is_ok_and(|last| last.state == State::Stopped)).collect()
     }
 
     /// The last status of this pod's manager.

@@ -1,10 +1,11 @@
 //! The two stages of an observation, and their readers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stayput_restart::{Engine, Ledger, Pod, awaited_starts};
+use stayput_restart::{Engine, Ledger, Manager, Pod, awaited_starts, start_is_due};
 use tokio::time::{Instant, timeout};
 
 use super::Scope;
@@ -71,9 +72,6 @@ pub(super) struct Look<'a> {
     pub(super) ages: Ages<'a>,
     /// True if a decision depends on the engine.
     pub(super) asks_engine: bool,
-    /// True if a start of the ledger comes next, by the managers' last answers: then the look waits for
-    /// nothing that is slow.
-    pub(super) start_comes_next: bool,
 }
 
 /// Clients of one look, made before its readers begin.
@@ -86,48 +84,36 @@ pub(super) struct LookClients {
 
 impl Facts {
     /// Reads the facts that are due, at the same time. Returns the managers' answers, and the engine's if it
-    /// is asked. While a start comes next, the managers under way are asked first: if the start can be sent,
-    /// the engine is not waited for, and else only for a short time.
+    /// is asked.
     pub(super) async fn read(
         &mut self,
         look: &Look<'_>,
-        LookClients { mut awaited, engine: reach }: LookClients,
+        LookClients { awaited, engine: reach }: LookClients,
         api: &Apiserver,
         metrics: &Metrics,
     ) -> (Vec<Answer>, Option<Result<Engine, ViewError>>) {
         let Look { scope, namespace, ledger, pods, ages, .. } = look;
         let Scope { cluster, checked, .. } = scope;
-        let (mut answers, mut start_is_due) = (Vec::new(), false);
-        if look.start_comes_next {
-            answers = ask(std::mem::take(&mut awaited), metrics).await;
-            start_is_due = self.managers.show_due_start(ledger, &answers);
-        }
+        let stopped_before = self.managers.stopped(ledger);
         let endpoints = endpoints(pods, ages, cluster.spec.engine.port);
         self.engine.expect_pods(pods.len());
-        let engine = async {
-            let reach = reach?;
-            if start_is_due {
-                return Some(Err(ViewError::StartFirst));
-            }
+        let asked = async {
+            let asked = ask(awaited, metrics);
+            let Some(reach) = reach else { return (asked.await, None) };
             let zone = &checked.policy.zone_attribute;
             let engine = self.engine.observe(reach, endpoints, zone, Some(*ledger), metrics);
-            Some(if look.start_comes_next {
-                let first = Err(ViewError::StartFirst);
-                timeout(ENGINE_ANSWER_WAIT, engine).await.unwrap_or(first)
-            } else {
-                engine.await
-            })
+            let next = |answers: &[Answer]| NextStart::of(ledger, &stopped_before, answers);
+            let (answers, engine) = start_first(asked, engine, next).await;
+            (answers, Some(engine))
         };
         let sets = self.missing.sets();
-        let (asked, answered, engine, (), (), ()) = tokio::join!(
-            ask(awaited, metrics),
+        let ((mut answers, engine), answered, (), (), ()) = tokio::join!(
+            asked,
             self.managers.background.answers(),
-            engine,
             self.sources.read(api, &cluster.metadata, checked, pods, ages),
             self.content.read(api, namespace, pods, ages),
             self.owners.read(api, namespace, pods, ages, &sets),
         );
-        answers.extend(asked);
         answers.extend(answered);
         (answers, engine)
     }
@@ -181,6 +167,55 @@ impl Facts {
     }
 }
 
+/// The start of the ledger that the answers of managers under way show.
+enum NextStart {
+    /// No start, until an engine has ended or is stopped.
+    None,
+    /// The stop before it is not done yet.
+    Awaited,
+    /// It can be sent.
+    Due,
+}
+
+impl NextStart {
+    /// Leaves out the pods in `stopped_before`: a start that cannot be sent must not hide the engine for ever.
+    fn of(ledger: &Ledger, stopped_before: &BTreeSet<String>, answers: &[Answer]) -> Self {
+        let told = answers.iter().filter_map(|answer| Some((answer.uid(), answer.manager()?)));
+        let told: BTreeMap<&str, Manager> = told.collect();
+        let manager = |uid: &str| told.get(uid).cloned();
+        if start_is_due(ledger, |uid| manager(uid).filter(|_| !stopped_before.contains(uid))) {
+            Self::Due
+        } else if awaited_starts(ledger, manager).next().is_some() {
+            Self::Awaited
+        } else {
+            Self::None
+        }
+    }
+}
+
+/// Asks managers and the engine at the same time. Once the managers have answered, the engine is waited for only
+/// as long as the next start allows.
+async fn start_first<T>(
+    asked: impl Future<Output = Vec<Answer>>,
+    engine: impl Future<Output = Result<T, ViewError>>,
+    next: impl FnOnce(&[Answer]) -> NextStart,
+) -> (Vec<Answer>, Result<T, ViewError>) {
+    let (mut asked, mut engine) = (pin!(asked), pin!(engine));
+    tokio::select! {
+        biased;
+        answers = &mut asked => {
+            let first = Err(ViewError::StartFirst);
+            let engine = match next(&answers) {
+                NextStart::Due => first,
+                NextStart::Awaited => timeout(ENGINE_ANSWER_WAIT, engine).await.unwrap_or(first),
+                NextStart::None => engine.await,
+            };
+            (answers, engine)
+        }
+        engine = &mut engine => (asked.await, engine),
+    }
+}
+
 impl Questions {
     /// Asks what is due, at the same time; about pods that are not under way only for this long.
     pub(super) async fn read(
@@ -216,5 +251,47 @@ impl Questions {
             let uids = self.rooms.claim_uids(&pod.uid);
             pod.claim_uids = uids.map_or_else(|| self.claims.of(&pod.uid), Ok);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tokio::time::sleep;
+
+    use super::*;
+
+    const MANAGERS: Duration = Duration::from_millis(200);
+
+    /// How long an engine that never answers is waited for, beside managers that answer after 200 ms.
+    async fn waited(next: NextStart) -> Option<Duration> {
+        let began = Instant::now();
+        let asked = async {
+            sleep(MANAGERS).await;
+            Vec::new()
+        };
+        let read = start_first(asked, pending::<Result<(), _>>(), |_| next);
+        let (_, engine) = timeout(Duration::from_secs(60), read).await.ok()?;
+        assert!(matches!(engine, Err(ViewError::StartFirst)));
+        Some(began.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)] // proves RESTART-38
+    async fn a_start_that_the_managers_show_waits_a_second_at_most_for_the_engine() {
+        assert_eq!(waited(NextStart::None).await, None);
+        assert_eq!(waited(NextStart::Awaited).await, Some(MANAGERS + ENGINE_ANSWER_WAIT));
+        assert_eq!(waited(NextStart::Due).await, Some(MANAGERS));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_engine_that_is_quicker_than_the_managers_is_known() {
+        let asked = async {
+            sleep(MANAGERS).await;
+            Vec::new()
+        };
+        let engine = async { Ok(7) };
+        let (_, engine) = start_first(asked, engine, |_| NextStart::Due).await;
+        assert!(matches!(engine, Ok(7)));
     }
 }

@@ -257,14 +257,14 @@ async fn copies_older_than_a_green_health_are_read_again() {
     assert_eq!(read_from("green", true).await, (vec![true; 2], 2));
 }
 
-/// Once, whatever comes; and not at all while the health says the same as the copies.
+/// Copies are read again once, whatever comes; and not at all while the health says the same as they do.
 #[tokio::test]
-async fn they_are_read_again_once_and_only_if_the_health_is_green() {
+async fn copies_are_read_again_once_and_only_if_the_health_is_green() {
     assert_eq!(read_from("green", false).await, (vec![true, false], 2));
     assert_eq!(read_from("yellow", true).await, (vec![true, false], 1));
 }
 
-/// Else the next look would wait as long as a node that boots.
+/// If the details counted, the next look would wait as long as a node that boots.
 #[tokio::test]
 async fn how_long_a_node_takes_to_report_its_details_is_not_counted() {
     let reads = AtomicU64::new(0);
