@@ -220,17 +220,22 @@ impl Places {
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
+        let mut is_failing = false;
         loop {
             let descriptor = self.descriptor().await;
             let (stream, origin) = match listener.next().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
+                    if !is_failing {
+                        tracing::warn!(%error, "no connection can be accepted; it is tried again");
+                    }
+                    is_failing = true;
                     // Without free descriptors this would be a busy loop.
-                    tracing::debug!(%error, "a connection could not be accepted");
                     sleep(ACCEPT_RETRY_DELAY).await;
                     continue;
                 }
             };
+            is_failing = false;
             let (place, evicted) = self.enter(origin, descriptor);
             tokio::spawn(boxed(evicted.interrupts(connection(stream, origin, place))));
         }

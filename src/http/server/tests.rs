@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use http_body_util::Empty;
 use hyper::body::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::*;
 
@@ -162,4 +164,34 @@ async fn a_newcomer_is_served_while_all_places_are_taken() {
     // Without the server no connection is left.
     server.abort();
     while kept.read(&mut [0; 64]).await.unwrap_or(0) > 0 {}
+}
+
+/// Cannot accept at first; then one connection, and no further one.
+struct OutOfDescriptors(AtomicU32);
+
+impl Listener for OutOfDescriptors {
+    type Stream = ();
+
+    async fn next(&self) -> io::Result<((), Origin)> {
+        match self.0.fetch_add(1, Ordering::SeqCst) {
+            0..3 => Err(io::Error::from_raw_os_error(24)),
+            3 => Ok(((), from(1))),
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_cannot_accept_is_tried_again_after_a_pause() {
+    let (began, served) = (Instant::now(), Arc::new(Notify::new()));
+    let places = Places::new(CAPACITY, || {}, || {});
+    let connection = |(), _, _| {
+        let served = Arc::clone(&served);
+        async move { served.notify_one() }
+    };
+    tokio::select! {
+        () = places.accept(OutOfDescriptors(AtomicU32::new(0)), connection) => {}
+        () = served.notified() => {}
+    }
+    assert_eq!(began.elapsed(), 3 * ACCEPT_RETRY_DELAY);
 }
