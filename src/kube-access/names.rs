@@ -21,7 +21,12 @@ pub struct NoRandomNumbers;
 
 /// Twelve random hexadecimal digits. Two requests with the same id would count as one.
 pub fn random_id() -> Result<String, NoRandomNumbers> {
-    let mut bytes = [0; 6];
+    random_hex::<6>()
+}
+
+/// `BYTES` random bytes, each as two hexadecimal digits.
+pub fn random_hex<const BYTES: usize>() -> Result<String, NoRandomNumbers> {
+    let mut bytes = [0; BYTES];
     SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomNumbers)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -1,8 +1,7 @@
 //! `ui`: a page about a cluster, read-only, live, for a browser on this machine alone.
 //!
-//! Pure: access to the pages ([`access`]), their addresses ([`route`]), and the pages themselves
-//! ([`page`]), made from a [`page_model`]. [`feed`] follows a SearchCluster and its pods with the user's own
-//! rights, [`server`] answers, and [`events`] sends the changes.
+//! [`feed`] follows a SearchCluster and its pods with the user's own rights. [`server`] decides who may read
+//! which address, answers with the pages of [`html`](crate::html), and sends their changes as events.
 
 mod feed;
 mod server;
@@ -13,9 +12,9 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use ring::rand::{SecureRandom, SystemRandom};
 use schemars::JsonSchema;
 use serde::Serialize;
+use stayput_kube_access::names::random_hex;
 use tokio::net::TcpListener;
 
 use crate::error::Exit;
@@ -40,18 +39,12 @@ pub(crate) async fn ui(
     let listen = |source| UiError::Listen { port, source };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(listen)?;
     let port = listener.local_addr().map_err(listen)?.port();
-    let keys = Keys { port, token: token()? };
+    let keys = Keys { port, token: random_hex::<16>().map_err(|_| UiError::NoToken)? };
     let address = keys.address();
     let page = format!("{address}\nread-only, for you alone; it ends with Ctrl-C\n");
     printer.page(&page, &UiOutput { address })?;
     server::serve(listener, keys, Arc::new(Clusters::new(session, first))).await;
     Ok(())
-}
-
-fn token() -> Result<String, UiError> {
-    let mut bytes = [0; 16];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| UiError::NoToken)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Why no page is served.

@@ -2,8 +2,7 @@
 //! engine that they have made. Such a change is ours and no ledger entry explains it; changes without our name
 //! are never among them.
 
-use super::ledger::end_of;
-use super::{Allocation, Ledger, Marker, Record, Snapshot, Time};
+use super::{Allocation, HistoryEntry, Ledger, Marker, Record, Snapshot, Time};
 
 /// For how long after a restart's end the engine is still observed, in milliseconds: a request of
 /// ours that was slow may arrive late.
@@ -16,7 +15,7 @@ pub(crate) fn ended_recently(snapshot: &Snapshot) -> bool {
 
 /// When the last restart ended.
 pub(crate) fn last_end(ledger: &Ledger) -> Option<Time> {
-    ledger.history.last().map(end_of)
+    ledger.history.last().map(HistoryEntry::ended)
 }
 
 /// True if the engine has a change that a late request of ours made. `cluster` is the SearchCluster,

@@ -196,11 +196,6 @@ impl Ledger {
     }
 }
 
-/// When a restart ended, by its entry in the history.
-pub(crate) const fn end_of(entry: &HistoryEntry) -> Time {
-    entry.started.plus(entry.seconds.saturating_mul(1000))
-}
-
 impl Ledger {
     /// True if one of these times is later than `latest`.
     pub(crate) fn has_times_after(&self, latest: Time) -> bool {
@@ -215,7 +210,7 @@ impl Ledger {
         });
         let of_starts = self.debts.start.iter().flat_map(|debt| [debt.since, debt.absent_since]);
         let of_exclusions = self.removed_exclusions.iter().map(|one| Some(one.at));
-        let of_all = [self.still_shown_since, self.history.last().map(end_of)];
+        let of_all = [self.still_shown_since, self.history.last().map(HistoryEntry::ended)];
         of_members || of_restart.chain(of_starts).chain(of_exclusions).chain(of_all).any(is_ahead)
     }
 
@@ -226,7 +221,7 @@ impl Ledger {
                 *at = now;
             }
         });
-        if let Some(last) = self.history.last_mut().filter(|last| end_of(last) > latest) {
+        if let Some(last) = self.history.last_mut().filter(|last| last.ended() > latest) {
             last.started = Time(now.0.saturating_sub(last.seconds.saturating_mul(1000)));
         }
     }
@@ -369,6 +364,11 @@ pub struct HistoryEntry {
 }
 
 impl HistoryEntry {
+    /// When the restart ended.
+    pub const fn ended(&self) -> Time {
+        self.started.plus(self.seconds.saturating_mul(1000))
+    }
+
     /// True if nodes may have been stopped for the restart, and no other restart went on with them.
     /// Entries of earlier versions lack the time at which the first node got its slot.
     pub fn is_to_be_checked(&self) -> bool {

@@ -282,7 +282,7 @@ pub enum Distribution {
     OpenSearch,
 }
 
-/// Whatever the engine or Kubernetes takes there.
+/// An object with fields that the apiserver does not know.
 fn open(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
@@ -384,17 +384,12 @@ struct StoredStatus {
     history: Vec<HistoryEntry>,
     /// Everything that is decided and under way, also the debts. It is for the reconciler alone: its form is no API.
     #[serde(default, skip_serializing_if = "is_empty")]
-    #[schemars(schema_with = "opaque")]
+    #[schemars(schema_with = "open")]
     ledger: Ledger,
 }
 
 fn is_empty(ledger: &Ledger) -> bool {
     *ledger == Ledger::default()
-}
-
-/// An object with fields that the apiserver does not know.
-fn opaque(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
 impl From<StoredStatus> for SearchClusterStatus {

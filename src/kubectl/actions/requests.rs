@@ -74,12 +74,12 @@ async fn dry_run(
     let is_refused = forecast.as_ref().is_ok_and(|dated| dated.forecast.is_refused);
     let result = if is_refused { ActionResult::WouldBeRefused } else { ActionResult::DryRun };
     let page = text::dry_run(view, request, forecast.as_ref());
-    let mut restart_report = restart_report(view, request, result, page);
+    let mut report = restart_report(view, request, result, page);
     match forecast {
-        Ok(dated) => restart_report.output.forecast = Some(Box::new(ForecastOutput::new(&dated))),
-        Err(why) => restart_report.output.no_forecast = Some(why),
+        Ok(dated) => report.output.forecast = Some(Box::new(ForecastOutput::new(&dated))),
+        Err(why) => report.output.no_forecast = Some(why),
     }
-    restart_report
+    report
 }
 
 fn restart_report(
@@ -229,9 +229,8 @@ fn cancel_report(view: &ClusterView, cancellation: Cancellation) -> ActionReport
                 "cancellation of restart {id} requested: no further node is stopped, nodes already \
                  stopped are started\n"
             );
-            let next_restart =
-                next_restart(view).map(|next_restart| next_restart + "\n").unwrap_or_default();
-            (ActionResult::CancelRequested, Some(id), page + &next_restart)
+            let hint = next_restart(view).map(|hint| hint + "\n").unwrap_or_default();
+            (ActionResult::CancelRequested, Some(id), page + &hint)
         }
     };
     let mut output = actions::output(view, result);

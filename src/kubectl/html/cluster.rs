@@ -289,7 +289,7 @@ fn history_row(entry: &HistoryEntry) -> Markup {
 /// not needed to see it.
 fn timeline(all: &[HistoryEntry]) -> Markup {
     let begin = all.iter().map(|entry| entry.started).min().unwrap_or_default();
-    let end = all.iter().map(ended).max().unwrap_or_default();
+    let end = all.iter().map(HistoryEntry::ended).max().unwrap_or_default();
     let length = end.since(begin).max(1);
     let at = |time: Time| {
         let share = u128::from(time.since(begin)) * u128::from(WIDTH - MARK) / u128::from(length);
@@ -303,15 +303,11 @@ fn timeline(all: &[HistoryEntry]) -> Markup {
             line x1="0" y1="17" x2=(WIDTH) y2="17" class="axis" {}
             @for entry in all {
                 @let x = at(entry.started);
-                @let width = at(ended(entry)).saturating_sub(x).max(MARK);
+                @let width = at(entry.ended()).saturating_sub(x).max(MARK);
                 @let y = if entry.outcome == Outcome::Done { 4 } else { 20 };
                 rect x=(x) y=(y) width=(width) height="10" rx="2"
                     class=(class(tone_of_outcome(entry.outcome))) {}
             }
         }
     }
-}
-
-fn ended(entry: &HistoryEntry) -> Time {
-    entry.started.plus(entry.seconds.saturating_mul(1000))
 }

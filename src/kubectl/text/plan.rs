@@ -47,16 +47,13 @@ pub(crate) fn plan(view: &ClusterView, no_forecast: &str, paint: Paint) -> Strin
 
 fn add_members(view: &ClusterView, restart: &Restart, page: &mut Page) {
     page.fact("restart", request_summary(&restart.request));
-    let in_steps = |steps: &[MemberStep]| -> Vec<&Member> {
-        restart.members.iter().filter(|member| steps.contains(&member.step)).collect()
-    };
-    for member in in_steps(&[MemberStep::Restarting, MemberStep::GivingBack, MemberStep::Aborting])
-    {
+    for member in restart.members.iter().filter(|member| member.is_under_way()) {
         page.fact("under way", format!("{}: {}", member.node, view.node(&member.node).why()));
     }
     let order = view.restart_order();
     let place = |member: &&Member| order.iter().position(|pod| pod.uid == member.pod_uid);
-    let mut waiting = in_steps(&[MemberStep::Scheduled]);
+    let waiting = restart.members.iter().filter(|member| member.step == MemberStep::Scheduled);
+    let mut waiting: Vec<&Member> = waiting.collect();
     waiting.sort_by_key(|member| place(member).unwrap_or(usize::MAX));
     for member in &waiting {
         page.fact("waiting", format!("{}: {}", member.node, view.node(&member.node).why()));

@@ -151,7 +151,7 @@ fn add_condition(condition: &Condition, message: Option<&String>, page: &mut Pag
 }
 
 fn add_last_of_cluster(last: &HistoryEntry, now: Time, page: &mut Page) {
-    let ended = time_with_age(last.started.plus(last.seconds * 1000), now);
+    let ended = time_with_age(last.ended(), now);
     let (strategy, outcome) = (last.strategy.as_str(), last.outcome.as_str());
     page.fact("last", format!("{strategy} {} {outcome}, {ended}", last.id));
     if !last.reason.is_empty() {

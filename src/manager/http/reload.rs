@@ -2,7 +2,7 @@
 //! reading is old, and after a fault.
 //!
 //! Changes are not always reported: gVisor, a network file system, a mount over a directory. So
-//! whoever uses a key asks for a reading first if the last one is old (`checked_keys.rs`). Then no
+//! whoever uses a key asks for a reading first if the last one is old (`CheckedKeys`). Then no
 //! timer is needed at rest, and a key that was taken away lets in nobody.
 
 use std::collections::{BTreeMap, BTreeSet};

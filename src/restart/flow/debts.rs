@@ -22,7 +22,7 @@ use crate::{
 use stayput_api::checksum::short;
 use stayput_api::{Desired, State};
 
-pub(crate) use starts::{pay_starts, start_of_debt};
+pub(crate) use starts::pay_starts;
 
 /// Restores allocation once no member holds it any more; and removes a marker that no ledger entry explains:
 /// a late request has set it.

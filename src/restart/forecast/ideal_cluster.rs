@@ -10,7 +10,7 @@ use crate::flow::decide;
 use crate::rules::{StopImpact, order, reason_for_order};
 use crate::{
     Action, Code, Color, Debts, Ending, Engine, Ledger, Member, MemberStep, Node, Plan, Policy,
-    Restart, ShardCopy, Snapshot, Strategy, Waiting,
+    Restart, ShardCopies, ShardCopy, Snapshot, Strategy, Waiting,
 };
 use stayput_api::{Desired, State};
 
@@ -254,10 +254,34 @@ fn node_of(member: &Member, engine: &Engine) -> Node {
     }
 }
 
-/// Makes all copies started, and places each unassigned one on one of `nodes`, no two copies of a shard on the
-/// same node: allocation was limited all the time. The cluster is green if each has a place.
+/// Makes all copies started, and the health that of a cluster that waits for nothing.
 fn complete_copies(engine: &mut Engine, nodes: &[String]) {
     let Ok(shards) = &mut engine.shards else { return };
+    let is_complete = shards.iter().all(|copy| copy.node.is_some() && copy.started);
+    let (primaries, replicas) = if is_complete { (0, 0) } else { place_copies(shards, nodes) };
+    let data_nodes = engine.nodes.iter().filter(|node| node.holds_data()).count();
+    if let Ok(health) = &mut engine.health {
+        health.color = if primaries > 0 {
+            Color::Red
+        } else if replicas > 0 {
+            Color::Yellow
+        } else {
+            Color::Green
+        };
+        health.data_nodes = u32::try_from(data_nodes).unwrap_or(u32::MAX);
+        health.timed_out = false;
+        health.initializing = 0;
+        health.relocating = 0;
+        health.delayed = 0;
+        health.in_flight_fetch = 0;
+        health.unassigned = primaries + replicas;
+    }
+}
+
+/// Makes each copy that has a place started, and places each unassigned one on one of `nodes`, no two copies of a
+/// shard on the same node: allocation was limited all the time. Returns how many primaries and replicas have no
+/// place.
+fn place_copies(shards: &mut ShardCopies, nodes: &[String]) -> (u32, u32) {
     let mut copies = shards.to_vec();
     let place = |copy: &ShardCopy, node: &String| (copy.index.clone(), copy.shard, node.clone());
     let placed = |copy: &ShardCopy| copy.node.as_ref().map(|node| place(copy, node));
@@ -277,23 +301,7 @@ fn complete_copies(engine: &mut Engine, nodes: &[String]) {
         }
     }
     *shards = copies.into_iter().collect();
-    let data_nodes = engine.nodes.iter().filter(|node| node.holds_data()).count();
-    if let Ok(health) = &mut engine.health {
-        health.color = if primaries > 0 {
-            Color::Red
-        } else if replicas > 0 {
-            Color::Yellow
-        } else {
-            Color::Green
-        };
-        health.data_nodes = u32::try_from(data_nodes).unwrap_or(u32::MAX);
-        health.timed_out = false;
-        health.initializing = 0;
-        health.relocating = 0;
-        health.delayed = 0;
-        health.in_flight_fetch = 0;
-        health.unassigned = primaries + replicas;
-    }
+    (primaries, replicas)
 }
 
 /// Adds the steps of a coordinated restart that are left: all nodes are stopped, then all are started.

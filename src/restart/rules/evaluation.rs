@@ -46,7 +46,7 @@ pub(crate) struct Evaluation<'a> {
     /// it.
     missing_voters: OnceCell<usize>,
     /// The newest running version, compared in a yellow cluster only.
-    pub(crate) newest: OnceCell<Option<Vec<u64>>>,
+    newest: OnceCell<Option<Vec<u64>>>,
     /// All pods; those kept stopped come last and are not counted.
     peers: Vec<Peer<'a>>,
     /// Number of peers before those kept stopped.

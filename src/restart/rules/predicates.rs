@@ -177,7 +177,7 @@ fn do_not_delete_pods_with_same_shards(evaluation: &Evaluation<'_>, candidate: &
 
 /// Longest wait for a snapshot, counted from its beginning, in milliseconds: the snapshot may hang, and a
 /// node that can never be stopped is the greater risk.
-const LONGEST: u64 = 6 * 60 * 60 * 1000;
+const LONGEST_SNAPSHOT: u64 = 6 * 60 * 60 * 1000;
 
 /// A node that serves waits until the engine has read the data of its shards that the snapshot needs. A stop
 /// would end the snapshot as `PARTIAL`: those shards would be missing in it.
@@ -186,7 +186,7 @@ const LONGEST: u64 = 6 * 60 * 60 * 1000;
 fn do_not_interrupt_running_snapshot(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     let Some(node) = candidate.node.filter(|_| candidate.serves) else { return Ok(()) };
     let Some(running) = &node.snapshot else { return Ok(()) };
-    let until = running.since.plus(LONGEST);
+    let until = running.since.plus(LONGEST_SNAPSHOT);
     if until <= evaluation.now {
         return Ok(());
     }
@@ -310,7 +310,7 @@ fn one_master_at_a_time(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Ch
     let counts = &evaluation.counts;
     let (restarting, missing) = (&counts.masters_under_way, &counts.missing_masters);
     if restarting.count > 0 {
-        return wait(
+        return wait_for_masters(
             candidate,
             &format!("{restarting} {} being restarted", restarting.or("is", "are")),
         );
@@ -319,7 +319,10 @@ fn one_master_at_a_time(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Ch
         return Ok(());
     }
     if missing.count > 0 {
-        return wait(candidate, &format!("{missing} {} not serve", missing.or("does", "do")));
+        return wait_for_masters(
+            candidate,
+            &format!("{missing} {} not serve", missing.or("does", "do")),
+        );
     }
     // A voter that is not in the cluster may be one of the nodes whose roles are unknown.
     let voters = evaluation.missing_voters().min(counts.unlisted.count);
@@ -328,12 +331,12 @@ fn one_master_at_a_time(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Ch
             "{voters} voting nodes are not in the cluster, and {} may be one of them",
             counts.unlisted
         );
-        return wait(candidate, &message);
+        return wait_for_masters(candidate, &message);
     }
     Ok(())
 }
 
-fn wait(candidate: &Peer<'_>, reason: &str) -> Check {
+fn wait_for_masters(candidate: &Peer<'_>, reason: &str) -> Check {
     block(
         Predicate::OneMaster,
         format!(
@@ -401,19 +404,19 @@ fn require_started_replica(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) ->
         if candidate.is_in_batch {
             format!(
                 "{name} and the nodes stopped with it hold the last started copies of {shard}{more}: \
-                 waits until another copy is started on a node that stays up; {WHY_NONE}; \
+                 waits until another copy is started on a node that stays up; {WHY_NO_COPY}; \
                  {last_resort}"
             )
         } else {
             format!(
                 "{name} holds the last started copy of {shard}{more}: waits until another copy is \
-                 started on a node that stays up; {WHY_NONE}; {last_resort}"
+                 started on a node that stays up; {WHY_NO_COPY}; {last_resort}"
             )
         },
     )
 }
 
-const WHY_NONE: &str = "GET _cluster/allocation/explain says why there is none";
+const WHY_NO_COPY: &str = "GET _cluster/allocation/explain says why there is none";
 
 /// A pod that is being deleted is left alone: the pod that replaces it starts on the new config.
 fn skip_already_terminating_pods(_: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {

@@ -389,13 +389,13 @@ pub(super) fn read_public_key(der: &[u8]) -> Option<(Algorithm, DecodingKey)> {
 fn der_value(tag: u8, der: &[u8]) -> Option<&[u8]> {
     let rest = der.strip_prefix(&[tag])?;
     let (&first, rest) = rest.split_first()?;
-    let (length, der_value) = match first {
+    let (length, value) = match first {
         0..=0x7f => (usize::from(first), rest),
         0x81 => (usize::from(*rest.first()?), rest.get(1..)?),
         0x82 => (usize::from(u16::from_be_bytes([*rest.first()?, *rest.get(1)?])), rest.get(2..)?),
         _ => return None,
     };
-    (der_value.len() == length).then_some(der_value)
+    (value.len() == length).then_some(value)
 }
 
 #[cfg(test)]

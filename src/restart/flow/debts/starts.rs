@@ -4,7 +4,6 @@
 
 use crate::changes::Changes;
 use crate::flow::answers::{is_ending, is_opposite, is_overtaken, was_refused};
-use crate::flow::debts;
 use crate::flow::debts::{before_start, is_due_on};
 use crate::flow::member::bring_back::{compensation_for, rolls_back, start_of_compensation};
 use crate::flow::member::start::start_of;
@@ -250,7 +249,7 @@ fn send_start(debt: &StartDebt, manager: &Manager) -> Changes {
 }
 
 /// The start request of a debt.
-pub(crate) fn start_of_debt(debt: &StartDebt) -> Action {
+fn start_of_debt(debt: &StartDebt) -> Action {
     Action::Start {
         uid: debt.pod_uid.clone(),
         sequence: debt.sequence,
@@ -296,7 +295,7 @@ pub fn starts_in_ledger(
         let is_due = manager.state == State::Stopped
             && manager.sequence < debt.sequence
             && is_due_on(ledger, debt, &manager);
-        is_due.then(|| debts::start_of_debt(debt))
+        is_due.then(|| start_of_debt(debt))
     });
     planned.chain(back).chain(owed).collect()
 }
