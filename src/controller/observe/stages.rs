@@ -173,7 +173,7 @@ enum NextStart {
     None,
     /// The stop before it is not done yet.
     Awaited,
-    /// It can be sent.
+    /// The engine is stopped and its config is mounted: the start can be sent.
     Due,
 }
 

@@ -306,7 +306,7 @@ mod tests {
             assert!(install.wait().unwrap().success());
         }
 
-        /// What the JVM is started with; none if it is not.
+        /// Arguments that `java` was run with at last, if it was run.
         fn run(&self, arguments: &[&str]) -> Option<Vec<String>> {
             let output = self.path("output");
             let ended = Command::new("/bin/sh")

@@ -4,7 +4,7 @@
 use super::scenario::moment;
 use crate::{Action, Ledger, MemberStep, Policy, Snapshot, plan};
 
-/// The ledger that the next plan writes; none if it writes none.
+/// The ledger that the next plan writes, if it changes.
 fn written(snapshot: &Snapshot, policy: &Policy) -> Option<Ledger> {
     plan(snapshot, policy).actions.into_iter().find_map(|action| match action {
         Action::WriteLedger(ledger) => Some(*ledger),

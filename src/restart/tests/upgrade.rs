@@ -32,7 +32,7 @@ fn security_is_turned_off(versions: [&str; 3]) -> Snapshot {
     snapshot
 }
 
-/// How the nodes are restarted for it by themselves; none if that waits for a person.
+/// Strategy of the restart that the reconciler begins by itself, unless it waits for a person.
 fn restarted(mut snapshot: Snapshot) -> Option<Strategy> {
     let policy = Policy { on_config_change: OnConfigChange::Auto, ..Policy::default() };
     for _ in 0..3 {

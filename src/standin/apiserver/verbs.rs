@@ -361,7 +361,7 @@ fn check_preconditions(
     Ok(())
 }
 
-/// Grace period of a pod in seconds: none if no kubelet has to stop it.
+/// Grace period of a pod in seconds: 0 without a kubelet that has to stop it.
 fn pod_grace(pod: &Value, asked: Option<i64>) -> i64 {
     let bound = !pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty();
     let over =

@@ -48,7 +48,7 @@ impl Drive {
         drive
     }
 
-    /// The events that lead to a phase; none if this `on_exit` never leads there.
+    /// The events that lead to a phase, if there are any with this `on_exit`.
     pub(crate) fn into(phase: Phase, on_exit: OnExit) -> Option<Self> {
         let drain = if phase == Phase::Draining { 5_000 } else { 0 };
         let mut drive =

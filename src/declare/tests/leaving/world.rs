@@ -33,7 +33,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Node sets, each with how many nodes it has and is to have; none if it is not declared.
+    /// Node sets, each with its number of nodes and, if it is declared, the wanted number.
     pub(super) fn of(sets: &[(&str, u32, Option<u32>)]) -> Self {
         let sets = sets.iter().map(|(name, replicas, wanted)| Set {
             name: (*name).to_owned(),

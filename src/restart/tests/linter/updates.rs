@@ -331,7 +331,7 @@ fn a_pod_in_its_place_that_is_another_one_than_wanted_is_found() {
     });
 }
 
-/// How the only node of the restart ends in this plan; none if the restart goes on.
+/// Outcome and message of the restart's only node, if it ends in this plan.
 fn ended(made: &Plan) -> Option<(Outcome, String)> {
     made.actions.iter().find_map(|action| match action {
         Action::RecordEvent(event) if event.reason == Reason::NodeRestarted => {

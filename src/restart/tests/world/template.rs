@@ -406,7 +406,7 @@ impl Living {
         true
     }
 
-    /// Why its label does not say what it is; none if it does.
+    /// Both, if the pod differs from the revision that its label names.
     pub(crate) fn why_mislabelled(&self) -> Option<String> {
         let is = |field: &str, value: &String| {
             let value = value.strip_prefix(MIRROR).unwrap_or(value);
