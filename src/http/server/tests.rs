@@ -185,9 +185,12 @@ impl Listener for OutOfDescriptors {
 async fn a_listener_that_cannot_accept_is_tried_again_after_a_pause() {
     let (began, served) = (Instant::now(), Arc::new(Notify::new()));
     let places = Places::new(CAPACITY, || {}, || {});
-    let connection = |(), _, _| {
+    let connection = |(), _, place: Place| {
         let served = Arc::clone(&served);
-        async move { served.notify_one() }
+        async move {
+            served.notify_one();
+            drop(place);
+        }
     };
     tokio::select! {
         () = places.accept(OutOfDescriptors(AtomicU32::new(0)), connection) => {}
