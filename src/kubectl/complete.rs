@@ -151,7 +151,7 @@ mod tests {
         (lines.into_iter().map(word).collect(), directive)
     }
 
-    #[test] // proves OPERATE-16
+    #[test] // proves OPERATE-15
     fn commands_options_and_codes_need_no_apiserver() {
         let (commands, directive) = asked("");
         let all: Vec<String> =

@@ -188,7 +188,7 @@ fn metrics_are_read_from_labelled_namespaces_alone() {
 }
 
 /// A pod is deleted only where somebody has installed the role for it.
-#[test] // proves UPDATE-12
+#[test] // proves UPDATE-54
 fn no_install_lets_the_reconciler_delete_pods() {
     let has = |rule: &Value, field: &str, values: &[&str]| {
         let all = rule[field].as_array().into_iter().flatten();

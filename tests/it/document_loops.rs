@@ -36,7 +36,7 @@ fn deleted(calls: &[String]) -> Vec<&str> {
     deletes.map(|(_, pod)| pod).collect()
 }
 
-#[test] // proves OPERATE-4
+#[test] // proves OPERATE-5
 fn pods_are_deleted_only_as_long_as_each_comes_back() {
     let text = document("first-ten-minutes.md");
     let block = blocks(&text).find(|block| block.contains("OnDelete)")).unwrap();
@@ -58,7 +58,7 @@ fn documents() -> Vec<PathBuf> {
 }
 
 /// A loop that changes something has an exit for its failure.
-#[test] // proves OPERATE-4
+#[test] // proves OPERATE-5
 fn every_loop_that_changes_ends_at_a_failure() {
     const CHANGES: [&str; 6] =
         [" delete ", " patch ", " replace ", " apply ", " annotate ", " wait "];

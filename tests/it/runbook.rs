@@ -128,7 +128,7 @@ fn each_page_says_what_it_means_where_to_look_and_what_to_type() {
     }
 }
 
-#[test] // proves OPERATE-3
+#[test] // proves OPERATE-2
 fn the_program_has_every_page_as_it_is() {
     for (name, text) in pages() {
         let ended = finish(&mut kubectl_stayput(Path::new("/none"), ["runbook", &name]));
@@ -145,7 +145,7 @@ fn told(name: &str) -> String {
     ended.stdout
 }
 
-#[test] // proves OPERATE-3
+#[test] // proves OPERATE-2
 fn an_alert_is_understood_by_its_name() {
     let alerts = alerts();
     assert!(alerts.len() > 10, "{alerts:?}");
@@ -154,7 +154,7 @@ fn an_alert_is_understood_by_its_name() {
     }
 }
 
-#[test] // proves OPERATE-3
+#[test] // proves OPERATE-2
 fn a_code_that_does_not_block_is_explained_too() {
     let page = file("docs/runbook/waiting.md");
     let codes = other_codes();
@@ -193,7 +193,7 @@ fn strings_after(source: &str, mark: &str) -> Vec<String> {
     strings.map(str::to_owned).collect()
 }
 
-#[test] // proves OPERATE-3
+#[test] // proves OPERATE-2
 fn each_code_of_a_manager_is_explained() {
     for code in manager_codes() {
         let page = told(&code);

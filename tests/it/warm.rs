@@ -50,7 +50,7 @@ fn an_engine_that_takes_too_long_is_ended() {
 }
 
 /// Without handlers PID 1 does not end by TERM, and any other process leaves the engine behind.
-#[test] // proves STOP-28
+#[test] // proves STOP-27
 fn term_ends_it_at_once_and_nothing_of_the_engine_is_left() {
     for more in [&[][..], &["--best-effort", "5m"]] {
         let directory = tempfile::tempdir().unwrap();

@@ -145,7 +145,7 @@ fn run_engine(image: &str, work: &Path, more: &[&str]) -> Container {
     Container::run(&args)
 }
 
-#[test] // proves STOP-30, JOURNAL-2
+#[test] // proves STOP-25, JOURNAL-2
 fn a_real_opensearch_behind_the_image() {
     let engine = home(Kind::OpenSearch).ok_or_else(|| "OpenSearch is not installed".to_owned());
     let image = match engine.and_then(|engine| opensearch_image(&engine)) {

@@ -45,7 +45,7 @@ fn exit_codes_are_the_engines() {
     }
 }
 
-#[test] // proves STOP-28
+#[test] // proves STOP-27
 fn term_ends_warm_as_pid_1() {
     let Some(binary) = static_binary("term_ends_warm_as_pid_1") else { return };
     let work = work_directory(&[]);

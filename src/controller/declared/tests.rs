@@ -147,7 +147,7 @@ fn config(text: &str) -> Object {
     Object { kind: Kind::Secret, name: "logs-all-config".into(), body }
 }
 
-#[tokio::test] // proves RESTART-120
+#[tokio::test] // proves RESTART-119
 async fn what_another_replica_has_written_since_is_not_written_over() {
     let fixture = Fixture::new().await;
     let make = async |text: &str, lease: &Lease| {

@@ -64,7 +64,7 @@ impl Fixture {
     }
 }
 
-#[tokio::test(start_paused = true)] // proves RESTART-35
+#[tokio::test(start_paused = true)] // proves RESTART-19
 async fn pods_that_are_not_seen_any_more_are_told_and_count_again_once_they_are_listed() {
     let mut fixture = Fixture::new().await;
     fixture.fail("watch", u32::MAX);
@@ -81,7 +81,7 @@ async fn pods_that_are_not_seen_any_more_are_told_and_count_again_once_they_are_
     assert_eq!((fixture.watch.old(), fixture.watch.error()), (None, None));
 }
 
-#[tokio::test(start_paused = true)] // proves RESTART-35
+#[tokio::test(start_paused = true)] // proves RESTART-19
 async fn a_watch_that_works_again_without_an_event_is_no_failure() {
     let mut fixture = Fixture::new().await;
     fixture.server.cut_watches();

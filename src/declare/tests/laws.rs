@@ -34,7 +34,7 @@ fn grown(mut after: Cluster, before: &Cluster) -> Cluster {
 }
 
 proptest! {
-    #[test] // proves DECLARE-23
+    #[test] // proves DECLARE-22
     fn the_order_of_node_sets_means_nothing(wanted in clusters(), before in clusters()) {
         let wanted = grown(wanted, &before);
         let mut reversed = wanted.clone();
@@ -49,7 +49,7 @@ proptest! {
 
     /// Whatever is there, the same is applied again and again until it is all there, at most one
     /// master more each time; then nothing changes any more.
-    #[test] // proves DECLARE-22, DECLARE-23
+    #[test] // proves DECLARE-22
     fn it_ends_with_what_is_declared(wanted in clusters(), before in clusters()) {
         let wanted = grown(wanted, &before);
         let mut there = made(&before);

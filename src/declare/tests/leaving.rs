@@ -7,7 +7,7 @@ mod world;
 use crate::leave;
 
 /// Every case of `table.txt`: the action, and what each node waits for.
-#[test] // proves RULE-8, DECLARE-32, DECLARE-33, DECLARE-35
+#[test] // proves RULE-8, DECLARE-32, DECLARE-33, DECLARE-34
 fn each_decision_of_the_table() {
     let cases = table::cases(include_str!("leaving/table.txt"));
     assert!(cases.len() > 20, "{} cases were read", cases.len());

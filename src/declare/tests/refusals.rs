@@ -14,7 +14,7 @@ fn refused(cluster: &Cluster, observed: &Observed, field: &str, remedy: &str) {
 
 type Change = fn(&mut Cluster);
 
-#[test] // proves STOP-31, DECLARE-21, DECLARE-24
+#[test] // proves STOP-31, DECLARE-21, DECLARE-16
 fn wrong_declarations_get_field_and_remedy() {
     let table: [(Change, &str, &str); 23] = [
         (|c| c.name = "my.logs".into(), "metadata.name", "begins with a letter"),
@@ -153,7 +153,7 @@ fn role(name: &str) -> (String, Value) {
     ("node.roles".into(), json!([name]))
 }
 
-#[test] // proves DECLARE-24
+#[test] // proves DECLARE-16
 fn what_cannot_be_made_of_the_cluster_that_is_there_is_refused() {
     let table: [(Change, &str, &str); 3] = [
         (

@@ -21,7 +21,7 @@ fn refused(distribution: Distribution, from: Version, to: Version) -> Option<Str
     Some(refusal.problem.clone())
 }
 
-#[test] // proves DECLARE-26
+#[test] // proves DECLARE-25
 fn the_versions_that_the_engines_start_on_are_taken() {
     for (distribution, from, to) in [
         (Elasticsearch, Version(6, 7, 2), Version(7, 0, 1)),
@@ -42,7 +42,7 @@ fn the_versions_that_the_engines_start_on_are_taken() {
     }
 }
 
-#[test] // proves DECLARE-26
+#[test] // proves DECLARE-25
 fn an_upgrade_that_leaves_versions_out_is_refused_with_the_next_one() {
     for (distribution, from, to, next) in [
         (Elasticsearch, Version(6, 6, 2), Version(7, 0, 0), "6.7"),

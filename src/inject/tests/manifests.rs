@@ -155,7 +155,7 @@ fn what_has_no_engine_keeps_every_byte() {
     }
 }
 
-#[test] // proves MANIFEST-7
+#[test] // proves MANIFEST-2
 fn other_changes_stay_when_the_manager_is_taken_out() {
     let text = manifest("hand-written.yaml");
     let (_, injected) = page(&text);
@@ -177,7 +177,7 @@ fn empty_lines_that_belong_to_a_value_stay_in_it() {
     assert_eq!(uninject(&injected).unwrap().text, text);
 }
 
-#[test] // proves MANIFEST-7
+#[test] // proves MANIFEST-2
 fn an_object_that_kubernetes_gives_back_says_the_same_afterwards() {
     for name in MANIFESTS {
         let text = manifest(name);

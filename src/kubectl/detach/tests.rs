@@ -135,7 +135,7 @@ fn without_a_reconciler_it_says_what_a_person_must_undo() {
     assert_eq!(may(&attached, &view, gone, false), Ok(()));
 }
 
-#[test] // proves DOCTOR-9
+#[test] // proves DOCTOR-8
 fn what_will_be_done_is_shown_before() {
     let shown = |change: fn(&mut Value)| {
         let (attached, view) = cluster(change);

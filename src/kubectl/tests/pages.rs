@@ -123,7 +123,7 @@ last        rolling 4f2a91c07b3e done, 2026-11-21T03:09:40Z (20s ago)
     );
 }
 
-#[test] // proves UPDATE-64
+#[test] // proves UPDATE-30
 fn status_tells_in_one_line_where_the_config_comes_from() {
     let line = |status: &Value, pods: Vec<Value>| {
         let page = text::status(&view(status, &Value::Null, pods), now(), PLAIN);
@@ -355,7 +355,7 @@ STARTED                TOOK     STRATEGY      NODES   OUTCOME      ID           
     assert_eq!(text::history(&none), "no restart has ended yet\n");
 }
 
-#[test] // proves UPDATE-62
+#[test] // proves UPDATE-61
 fn a_change_that_is_ignored_is_told_with_the_annotation() {
     let mut status = rolling();
     let (config, wanted) = ("ba98765432100123", "0123456789abcdef");
@@ -454,7 +454,7 @@ fn a_node_that_the_status_has_no_room_for_is_not_called_fine() {
     assert!(!text::status(&whole, now(), PLAIN).contains("no more"));
 }
 
-#[test] // proves OPERATE-3
+#[test] // proves OPERATE-2
 fn why_names_the_page_of_the_runbook() {
     let runbook = |status: &Value, pod: usize| -> Vec<String> {
         let view = view(status, &Value::Null, pods());

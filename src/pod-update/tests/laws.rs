@@ -45,7 +45,7 @@ proptest! {
         prop_assert_eq!(update(&wanted, &shuffled(&wanted)).step, UpdateStep::None);
     }
 
-    #[test] // proves UPDATE-59
+    #[test] // proves UPDATE-58
     fn the_order_of_named_elements_is_of_no_matter(
         old in proptest::collection::vec(any::<u8>(), 0..6),
         new in proptest::collection::vec(any::<u8>(), 0..6),
@@ -55,7 +55,7 @@ proptest! {
     }
 
     /// No field raises the step of another one.
-    #[test] // proves UPDATE-59
+    #[test] // proves UPDATE-58
     fn the_step_is_the_highest_of_each_change_alone(
         changes in proptest::collection::vec(any::<u8>(), 0..6),
     ) {

@@ -115,7 +115,7 @@ fn a_container_made_soon_after_a_change_may_have_the_content_of_the_last_one() {
 }
 
 /// No step makes another container beside the engine's for what it has read.
-#[test] // proves UPDATE-70
+#[test] // proves UPDATE-67
 fn what_another_container_was_started_with_needs_another_pod() {
     let mut template = template();
     let reference = json!({"configMapKeyRef": {"name": "env", "key": "HEAP"}});

@@ -2,7 +2,7 @@
 
 use crate::resources::thousandths;
 
-#[test] // proves UPDATE-59
+#[test] // proves UPDATE-58
 fn one_amount_has_one_value() {
     for (text, expected) in [
         ("1", Some(1000)),

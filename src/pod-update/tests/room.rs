@@ -38,7 +38,7 @@ fn any_resource_counts_and_the_number_of_pods() {
     assert!(lacks.contains("4 MiB hugepages-2Mi of which 0 MiB are left"), "{lacks}");
 }
 
-#[test] // proves UPDATE-11
+#[test] // proves UPDATE-9
 fn amounts_of_pods_with_a_lower_priority_are_free() {
     for (own, other, fits) in [
         (Some(1000), Some(0), true),

@@ -118,7 +118,7 @@ fn what_init_containers_read_needs_another_pod_unless_the_engine_reads_it_too() 
     assert_eq!(found, ["Secret logs-config * Mounted", "Secret secure * NewPod"]);
 }
 
-#[test] // proves UPDATE-70
+#[test] // proves UPDATE-67
 fn what_other_containers_read_is_theirs() {
     let found = found(|all| {
         let reference = json!({"secretKeyRef": {"name": "password", "key": "p"}});

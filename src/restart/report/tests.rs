@@ -280,7 +280,7 @@ fn a_node_on_another_config_is_pending_and_says_what_to_do() {
     assert_eq!(super::report(&snapshot, &by_itself, &plan).message, None);
 }
 
-#[test] // proves UPDATE-64
+#[test] // proves UPDATE-30
 fn what_is_not_known_is_no_drift() {
     let mut snapshot = three();
     manager(&mut snapshot, 0).run.as_mut().unwrap().checksum = None;

@@ -39,7 +39,7 @@ fn the_first_status_has_what_is_known_of_the_configs() {
     assert_eq!(written(&second), None, "there is no second status");
 }
 
-#[test] // proves RESTART-49
+#[test] // proves RESTART-99
 fn a_phase_that_is_older_than_the_status_is_taken_from_its_pod_and_not_carried_out() {
     let mut snapshot = new_cluster();
     let phase = (annotation::PHASE.to_owned(), "schedule-coordinated".to_owned());
@@ -70,7 +70,7 @@ fn a_phase_that_is_older_than_the_status_is_taken_from_its_pod_and_not_carried_o
     assert!(written(&fourth).expect("a later one begins").restart.is_some());
 }
 
-#[test] // proves RESTART-49
+#[test] // proves RESTART-99
 fn a_phase_on_the_searchcluster_that_is_older_than_the_status_is_left_alone() {
     let mut snapshot = new_cluster();
     let phase = (annotation::PHASE.to_owned(), "schedule-rolling".to_owned());

@@ -26,7 +26,7 @@ fn opens_a_restart(made: &Plan) -> bool {
     actions.any(|action| matches!(action, Action::WriteLedger(ledger) if ledger.restart.is_some()))
 }
 
-#[test] // proves RESTART-136
+#[test] // proves RESTART-135
 fn a_note_of_what_the_new_container_has_read_is_no_other_template() {
     let (mut snapshot, policy) = given_up();
     let outdated = |pod: &&Pod| matches!(&pod.update, Ok(Some(_)));

@@ -250,7 +250,7 @@ fn calls_to_the_engine_that_are_not_owed_are_found() {
     finds("S7: ", &early, &made);
 }
 
-#[test] // proves RESTART-132
+#[test] // proves RESTART-137
 fn half_a_zone_is_found() {
     let nodes = [("logs-0", "master+data@b"), ("logs-1", "data@a"), ("logs-2", "ingest@a")];
     let takes_slots = |made: &Plan, _: &Snapshot| {
@@ -283,7 +283,7 @@ fn a_slot_of_a_node_that_leaves_is_found() {
     finds("takes a slot and leaves the cluster", &snapshot, &made);
 }
 
-#[test] // proves RESTART-130
+#[test] // proves RESTART-131
 fn a_start_of_a_new_pod_without_a_stop_is_found_unless_nothing_may_be_stopped() {
     let nodes = ["logs-0", "logs-1", "logs-2"].map(|name| (name, "master+data"));
     let policy = Policy { allow_outage: true, ..Policy::default() };

@@ -349,7 +349,7 @@ fn templates() -> impl Strategy<Value = Case> {
 proptest! {
     #![proptest_config(always_the_same(32))]
 
-    #[test] // proves RESTART-69, RESTART-77, RESTART-78
+    #[test] // proves RESTART-77, RESTART-78
     fn every_template_is_carried_out_or_given_up_whole(case in templates()) {
         let (page, wrong) = case.play_with_templates();
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));

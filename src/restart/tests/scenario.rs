@@ -137,8 +137,8 @@ scenarios! {
     config_reverted // proves UPDATE-24
     config_reverted_for_all // proves UPDATE-24
     coordinated_allocation_of_another // proves RESTART-58
-    coordinated_cancelled_pod_on_another // proves RESTART-130
-    coordinated_cancelled_pod_replaced // proves RESTART-130
+    coordinated_cancelled_pod_on_another // proves RESTART-131
+    coordinated_cancelled_pod_replaced // proves RESTART-131
     coordinated_cannot_begin // proves RESTART-138
     coordinated_config_not_mounted // proves RESTART-58
     coordinated_back_late // proves RESTART-61
@@ -148,18 +148,18 @@ scenarios! {
     coordinated_never_ready // proves RESTART-54
     coordinated_one_fails // proves RESTART-53
     coordinated_one_never_ready // proves RESTART-54
-    coordinated_one_not_listed // proves RESTART-55
+    coordinated_one_not_listed // proves RESTART-54
     coordinated_without_master // proves RESTART-59
     coordinated_without_master_refused // proves RESTART-59
     coordinated_paused_before_stop // proves RESTART-93
-    coordinated_joined_while_away // proves RESTART-60, RESTART-61
+    coordinated_joined_while_away // proves RESTART-61
     coordinated_pod_missed_late // proves RESTART-61, RESTART-95
     coordinated_pod_not_listed
     coordinated_pod_replaced
     coordinated_turned_back_early
     copies_lost_in_a_slot // proves RESTART-89
     copy_fails_in_a_slot // proves RESTART-89
-    deleted_late_allocation // proves RESTART-109
+    deleted_late_allocation // proves RESTART-107
     deleted_patches_refused // proves RESTART-57
     deleted_with_its_pods // proves RESTART-107
     another_announces_a_restart // proves RESTART-45
@@ -167,15 +167,15 @@ scenarios! {
     one_id_in_two_searchclusters // proves RESTART-45
     deadline_after_absence // proves RESTART-26
     limited_in_the_slot // proves RESTART-47
-    not_before_deadline // proves RESTART-48
-    replaced_while_engine_away // proves RESTART-51
+    not_before_deadline // proves RESTART-26
+    replaced_while_engine_away // proves RESTART-50
     coordinated_writes_refused // proves RESTART-56
     done_and_not_listed
     drain // proves STOP-19
     drain_ahead // proves STOP-22
     drift
     drift_left_out // proves UPDATE-65
-    drift_stuck // proves RESTART-79
+    drift_stuck // proves RESTART-78
     eck_deletes_records // proves RESTART-124
     engine_hangs // proves RESTART-15
     engine_hangs_in_its_slot // proves RESTART-15
@@ -189,9 +189,9 @@ scenarios! {
     foreign_controller
     foreign_setting_beside // proves RESTART-118
     frozen_before_stop // proves RESTART-95
-    frozen_manager // proves RESTART-43, RESTART-117
+    frozen_manager // proves RESTART-43, RESTART-56
     frozen_manager_coordinated // proves RESTART-43
-    half_of_coordinated // proves RESTART-60
+    half_of_coordinated // proves RESTART-61
     half_of_coordinated_forward
     half_of_coordinated_pod_gone // proves RESTART-53, RESTART-106, RESTART-147
     half_of_coordinated_replaced_silent // proves RESTART-96
@@ -217,14 +217,14 @@ scenarios! {
     late_allocation // proves RESTART-118
     manager_not_durable
     needs_coordinated // proves UPDATE-72
-    needs_coordinated_after_stop // proves RESTART-74
+    needs_coordinated_after_stop // proves UPDATE-72
     needs_coordinated_after_stop_of_two // proves UPDATE-74
-    needs_coordinated_before_stop // proves UPDATE-75
+    needs_coordinated_before_stop // proves UPDATE-72
     needs_coordinated_in_parts // proves UPDATE-72
-    needs_coordinated_midway // proves RESTART-74, UPDATE-72
-    needs_coordinated_unknown // proves UPDATE-77
-    needs_coordinated_unknown_midway // proves UPDATE-77
-    needs_coordinated_unlisted // proves UPDATE-77
+    needs_coordinated_midway // proves UPDATE-72
+    needs_coordinated_unknown // proves UPDATE-72
+    needs_coordinated_unknown_midway // proves UPDATE-72
+    needs_coordinated_unlisted // proves UPDATE-72
     multi_az
     multi_az_all_masters_failed
     multi_az_even_masters
@@ -261,26 +261,26 @@ scenarios! {
     pod_replaced // proves RESTART-131
     pod_replaced_on_old_config // proves RESTART-131
     pod_replaced_on_old_config_without_records // proves RESTART-131
-    queue_of_one // proves RESTART-51, RESTART-129
+    queue_of_one // proves RESTART-50, RESTART-129
     queued_before_our_own // proves RESTART-50
     marker_is_gone // proves RESTART-46
     operator_replaces // proves RESTART-151
     operator_replaces_before // proves RESTART-152
-    queued_for_the_last_node // proves RESTART-142
+    queued_for_the_last_node // proves RESTART-144
     record_deleted // proves RESTART-125
     role_of_a_node_down // proves RULE-15
     rolling_config_change // proves RESTART-1
     running_snapshot // proves UPDATE-38
     running_snapshot_hangs // proves UPDATE-38
-    searchcluster_deleted // proves RESTART-109
+    searchcluster_deleted // proves RESTART-107
     searchable_snapshots // proves RULE-5
-    secret_never_arrives // proves RESTART-117
+    secret_never_arrives // proves RESTART-56
     selector_matches_nothing // proves RESTART-108
     shutdown_records // proves RESTART-123
     shutdown_records_of_an_update // proves RESTART-123
     sidecar_crashes // proves RULE-9
-    silent_before_stop_copy_fails // proves RESTART-89, RESTART-94
-    silent_before_stop_paused // proves RESTART-94
+    silent_before_stop_copy_fails // proves RESTART-89, RESTART-93
+    silent_before_stop_paused // proves RESTART-93
     silent_one_of_two // proves RESTART-95
     silent_with_its_engine // proves RESTART-95
     single_master // proves RULE-12
@@ -288,10 +288,10 @@ scenarios! {
     source_absent
     sources_not_found // proves UPDATE-66
     state_not_recovered // proves RESTART-149
-    stop_never_ends // proves RESTART-117
+    stop_never_ends // proves RESTART-56
     stopped_again_before_it_was_started // proves RESTART-129
     stopped_again_while_brought_back // proves RESTART-129
-    superseded_forward // proves RESTART-60
+    superseded_forward // proves RESTART-61
     superseded_forward_crash
     superseded_forward_left_out // proves RESTART-96
     superseded_forward_silent // proves RESTART-96
@@ -322,7 +322,7 @@ scenarios! {
     whole_set_failed_wrong_cluster
     zone_as_a_whole // proves RULE-14
     zone_blocked_by_shard // proves RULE-14
-    zone_kept_stopped // proves RESTART-132
+    zone_kept_stopped // proves RESTART-137
     zone_manager_silent
     zone_owner_replaces
     zone_pod_gone
@@ -331,31 +331,31 @@ scenarios! {
     zone_with_all_masters
     zone_without_zones
     update_back_off // proves RESTART-72
-    update_bad_image // proves RESTART-64, RESTART-65, RESTART-70
-    update_broken_image // proves RESTART-64, RESTART-70
+    update_bad_image // proves RESTART-29, RESTART-65, RESTART-70
+    update_broken_image // proves RESTART-29, RESTART-70
     update_crashes // proves RESTART-62
-    update_engine_crashes // proves RESTART-64
+    update_engine_crashes // proves RESTART-29
     update_engine_dies_before_stop // proves RESTART-90
     update_env // proves RESTART-62
     update_image // proves RESTART-62
     update_kept_stopped // proves RESTART-81
-    update_kept_stopped_late // proves RESTART-133
+    update_kept_stopped_late // proves RESTART-82
     update_kept_stopped_without_vote // proves RESTART-134
     update_nobody_looks // proves RESTART-78
-    update_not_deletable // proves UPDATE-35
+    update_not_deletable // proves UPDATE-8
     update_needs_coordinated // proves UPDATE-76
     update_needs_coordinated_alone // proves UPDATE-76
     update_of_a_person // proves RESTART-77
-    update_owed // proves RESTART-83
+    update_owed // proves RESTART-44
     maintenance_windows // proves UPDATE-53
     maintenance_windows_coordinated // proves UPDATE-53
     maintenance_windows_own // proves UPDATE-53
-    update_pending // proves RESTART-70, RESTART-75, UPDATE-23
+    update_pending // proves RESTART-70, RESTART-75
     update_image_changed // proves RESTART-66
     update_image_changed_unseen // proves RESTART-66
     update_registry_away // proves RESTART-65
-    update_size_no_room // proves RESTART-68
-    update_size_deferred // proves RESTART-68
+    update_size_no_room // proves UPDATE-6
+    update_size_deferred // proves UPDATE-6
     update_size_stays // proves RESTART-71
     update_size_stays_owed // proves RESTART-71
     update_size_and_image_stay // proves RESTART-71
@@ -363,20 +363,20 @@ scenarios! {
     update_image_refused_on_the_way_back // proves RESTART-71
     update_env_without_secret // proves RESTART-65
     update_relabel // proves RESTART-62, UPDATE-33
-    update_sidecar // proves RESTART-69
-    update_sidecar_bad_image // proves RESTART-69
+    update_sidecar // proves RESTART-77
+    update_sidecar_bad_image // proves RESTART-77
     update_sidecar_given_up_late
-    update_sidecar_left_bad // proves RESTART-69
-    update_sidecar_not_ready // proves RESTART-69
+    update_sidecar_left_bad // proves RESTART-77
+    update_sidecar_not_ready // proves RESTART-77
     update_deletes_data // proves RULE-6
     update_deletes_failed_data // proves RULE-6
     update_refused // proves UPDATE-6
     update_replace // proves RESTART-62
-    update_reverted // proves RESTART-76, UPDATE-25
+    update_reverted // proves RESTART-76
     update_size // proves RESTART-62
     update_size_heap // proves UPDATE-34
     update_size_refused // proves UPDATE-6
-    update_size_infeasible // proves RESTART-64, RESTART-70
+    update_size_infeasible // proves RESTART-29, RESTART-70
     update_size_lower // proves RESTART-73
     update_size_and_image // proves RESTART-62
     update_size_and_variable // proves RESTART-62

@@ -18,7 +18,7 @@ fn corrected(snapshot: &mut Snapshot, policy: &Policy) -> Ledger {
     (**ledger).clone()
 }
 
-#[test] // proves RESTART-28
+#[test] // proves RESTART-27
 fn what_a_leader_with_a_clock_ahead_has_written_counts_from_now() {
     let (mut snapshot, policy) = moment(&["three nodes", "request rolling r1", "run 2s"]);
     snapshot.ledger = corrected(&mut snapshot, &policy);
@@ -27,7 +27,7 @@ fn what_a_leader_with_a_clock_ahead_has_written_counts_from_now() {
     assert!(!matches!(again.actions.first(), Some(Action::WriteLedger(_))), "{again:?}");
 }
 
-#[test] // proves RESTART-28
+#[test] // proves RESTART-27
 fn a_start_that_is_owed_is_waited_for_from_now_on() {
     let (mut snapshot, policy) = moment(&[
         "logs-0:master+data logs-1:master+data logs-2:master+data data-0:data",
@@ -49,7 +49,7 @@ fn a_start_that_is_owed_is_waited_for_from_now_on() {
     assert!(crate::last_end(&ledger).is_some_and(|end| end <= snapshot.now));
 }
 
-#[test] // proves RESTART-28
+#[test] // proves RESTART-27
 fn a_restart_that_took_the_place_of_another_one_is_late_after_a_phase() {
     let (mut snapshot, policy) = moment(&[
         "logs-0:master+data logs-1:master+data logs-2:master+data data-0:data",
@@ -73,7 +73,7 @@ fn a_restart_that_took_the_place_of_another_one_is_late_after_a_phase() {
     assert_eq!((restart.started, restart.began), (snapshot.now, Some(snapshot.now)));
 }
 
-#[test] // proves RESTART-28
+#[test] // proves RESTART-27
 fn each_time_that_is_waited_from_is_corrected() {
     let (mut snapshot, policy) = moment(&["three nodes", "request rolling r1", "run 2s"]);
     let now = snapshot.now;

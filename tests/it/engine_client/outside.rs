@@ -69,7 +69,7 @@ fn paths(fake: &FakeManager) -> Vec<String> {
     fake.seen().iter().map(|seen| path(&seen.line)).collect()
 }
 
-#[test] // proves RESTART-158
+#[test] // proves RESTART-113
 fn a_state_without_a_master_is_not_taken_while_another_node_has_one() {
     let engine = identified();
     let (alone, first) = answering(200, led_by_nobody());
@@ -82,7 +82,7 @@ fn a_state_without_a_master_is_not_taken_while_another_node_has_one() {
     assert_eq!(wait(client.members()).expect("members").nodes.len(), 1);
 }
 
-#[test] // proves RESTART-158
+#[test] // proves RESTART-113
 fn nodes_that_all_have_no_master_are_a_refusal() {
     let engine = identified();
     let (_alone, port) = answering(200, led_by_nobody());
@@ -99,7 +99,7 @@ fn nodes_that_all_have_no_master_are_a_refusal() {
     refused(wait(client.allocation(&engine)).expect_err("no settings"));
 }
 
-#[test] // proves RESTART-158
+#[test] // proves RESTART-113
 fn settings_are_those_of_a_node_that_has_a_master() {
     let engine = identified();
     for script in [Script::ByPath(not_joined), Script::Always(Reply::json(200, led_by_nobody()))] {
@@ -134,7 +134,7 @@ fn short_of_memory(path: &str) -> Reply {
     }
 }
 
-#[test] // proves RESTART-158
+#[test] // proves RESTART-113
 fn copies_are_read_where_the_nodes_were_and_the_next_look_begins_elsewhere_if_that_fails() {
     let engine = identified();
     let (full, first) = FakeManager::on_port(None, Script::ByPath(short_of_memory));

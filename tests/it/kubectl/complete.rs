@@ -33,7 +33,7 @@ async fn names(fixture: &Fixture, line: &str) -> Vec<String> {
     panic!("{line}: no names");
 }
 
-#[tokio::test] // proves OPERATE-16
+#[tokio::test] // proves OPERATE-15
 async fn clusters_and_nodes_are_completed_from_the_apiserver() {
     let fixture = Fixture::with(idle()).await;
     fixture.declare("metrics").await;
@@ -48,7 +48,7 @@ async fn clusters_and_nodes_are_completed_from_the_apiserver() {
 }
 
 /// Nobody waits for long, and no error disturbs the line.
-#[tokio::test] // proves OPERATE-16
+#[tokio::test] // proves OPERATE-15
 async fn without_an_answer_there_are_no_names() {
     let bare = Fixture::bare().await;
     assert_eq!(asked(&bare, "status ").await, [""; 0]);

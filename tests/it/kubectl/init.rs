@@ -247,7 +247,7 @@ async fn an_engine_with_tls_needs_its_ca_and_credentials_their_permission() {
 }
 
 /// With cert-manager's certificate the reconciler needs cert-manager's CA.
-#[tokio::test] // proves OPERATE-22
+#[tokio::test] // proves OPERATE-21
 async fn cert_manager_is_refused_where_the_cluster_has_another_ca() {
     let fixture = Fixture::empty().await;
     fixture.definition_of_cert_manager().await;

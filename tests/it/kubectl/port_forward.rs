@@ -97,7 +97,7 @@ async fn what_keeps_it_from_being_forwarded_is_told() {
 }
 
 /// Such as a program for credentials: it has the pipe of kubectl's errors, and goes on.
-#[tokio::test] // proves UPDATE-51
+#[tokio::test] // proves UPDATE-50
 async fn a_child_that_kubectl_leaves_behind_is_not_waited_for() {
     let fixture = Fixture::with(idle()).await;
     led(&fixture).await;

@@ -163,7 +163,7 @@ async fn a_certificate_near_its_end_is_renewed_and_then_nothing_is_written() {
 }
 
 /// A replica that does not lead sees the same certificate, and writes nothing until it leads.
-#[tokio::test] // proves OPERATE-25
+#[tokio::test] // proves OPERATE-24
 async fn only_the_leader_renews() {
     let world = World::new().await;
     world.made(300, ours()).await;

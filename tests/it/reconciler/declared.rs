@@ -193,7 +193,7 @@ async fn a_reconciler_that_is_killed_at_any_write_is_finished_by_the_next() {
     }
 }
 
-#[tokio::test] // proves DECLARE-14
+#[tokio::test] // proves DECLARE-15
 async fn an_object_of_somebody_else_is_named_and_nothing_is_made() {
     let (server, client) = empty().await;
     let services = api(&client, "", "Service");

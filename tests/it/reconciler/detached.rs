@@ -59,7 +59,7 @@ async fn uids(fixture: &Fixture) -> Vec<String> {
     pods.items.into_iter().filter_map(|pod| pod.metadata.uid).collect()
 }
 
-#[tokio::test] // proves DOCTOR-8, DOCTOR-9
+#[tokio::test] // proves DOCTOR-8
 async fn after_a_restart_nothing_of_ours_is_left_and_the_nodes_run_on() {
     let fixture = Fixture::new("").await;
     working(&fixture).await;
@@ -174,7 +174,7 @@ async fn without_a_reconciler_it_changes_nothing_and_says_what_is_owed() {
     assert_eq!(before.metadata.resource_version, after.metadata.resource_version);
 }
 
-#[tokio::test] // proves DOCTOR-9
+#[tokio::test] // proves DOCTOR-8
 async fn who_may_not_change_a_secret_is_told_how_without_taking_it_from_others() {
     for (verb, before, expected) in [
         ("patch", "logs,metrics", "annotate --overwrite secret engine stayput.dev/allow=metrics\n"),

@@ -158,7 +158,7 @@ async fn writes_of_others_cost_another_look_and_nothing_more() {
 }
 
 /// It says the same, so no decision is another. A small change of it would be one of other places.
-#[tokio::test] // proves RESTART-24
+#[tokio::test] // proves RESTART-23
 async fn a_ledger_that_another_client_has_written_in_another_form_is_written_anew() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());

@@ -57,7 +57,7 @@ async fn a_change_of_an_ignored_secret_restarts_nothing_and_the_next_that_counts
     reconciler.end().await;
 }
 
-#[tokio::test] // proves UPDATE-63
+#[tokio::test] // proves UPDATE-61
 async fn an_ignored_change_that_was_mounted_while_no_reconciler_ran_restarts_nothing() {
     let fixture = Fixture::new("node.attr.rack: r1").await;
     fixture.respec(json!({"restart": {"onConfigChange": "rolling"}})).await;

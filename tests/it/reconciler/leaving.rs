@@ -294,7 +294,7 @@ async fn a_node_is_emptied_and_taken_away_and_the_setting_is_as_a_person_wrote_i
     assert_eq!(reconciler.end().await, Some(0));
 }
 
-#[tokio::test] // proves DECLARE-35
+#[tokio::test] // proves DECLARE-34
 async fn a_node_leaves_when_a_maintenance_window_is_open() {
     let declared = Declared::made(4).await;
     declared.declare(4).await;
@@ -470,7 +470,7 @@ async fn a_cluster_that_is_deleted_meanwhile_leaves_nothing_on_the_engine() {
 }
 
 /// Two nodes of a set, then two of another one: each new one joins before an old one leaves.
-#[tokio::test] // proves DECLARE-37
+#[tokio::test] // proves DECLARE-7
 async fn a_renamed_set_is_another_one_to_which_the_data_moves() {
     let declared = Declared::made(2).await;
     declared.declare(2).await;

@@ -65,7 +65,7 @@ async fn it_waits_for_a_word_and_then_changes_all_nodes_at_once() {
     reconciler.end().await;
 }
 
-#[tokio::test] // proves UPDATE-83
+#[tokio::test] // proves CONFIG-11
 async fn an_engine_that_crashes_meanwhile_comes_back_pinned_and_stays_in_the_cluster() {
     let (fixture, reconciler) = three_pinned_nodes().await;
     let before = fixture.status("logs-1").await.run.expect("it runs");

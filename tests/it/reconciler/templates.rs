@@ -126,7 +126,7 @@ async fn events(fixture: &Fixture, reason: &str) -> Vec<String> {
     events.filter_map(|event| event.message).collect()
 }
 
-#[tokio::test] // proves UPDATE-13, UPDATE-33
+#[tokio::test] // proves RESTART-62, UPDATE-33
 async fn labels_and_an_image_come_to_the_pods_that_exist() {
     let fixture = Fixture::new("").await;
     let containers = Containers::run(&fixture).await;
@@ -203,7 +203,7 @@ async fn labels_and_an_image_come_to_the_pods_that_exist() {
 }
 
 /// The words are in the status before anything is edited: then it would be too late.
-#[tokio::test] // proves UPDATE-13
+#[tokio::test] // proves UPDATE-2
 async fn a_set_that_replaces_its_pods_by_itself_is_refused_with_the_command() {
     let fixture = Fixture::new("").await;
     let mut set = Set::new(&fixture, "RollingUpdate").await;
@@ -252,7 +252,7 @@ async fn written(fixture: &Fixture) -> (Ledger, Vec<Value>) {
     (status.map(|status| status.ledger).unwrap_or_default(), pods)
 }
 
-#[tokio::test] // proves UPDATE-29
+#[tokio::test] // proves RESTART-20
 async fn a_reconciler_that_is_killed_at_each_write_of_an_update_is_finished_by_the_next() {
     let fixture = Fixture::new("").await;
     let containers = Containers::run(&fixture).await;

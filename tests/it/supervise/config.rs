@@ -45,7 +45,7 @@ fn text(value: &serde_json::Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
 }
 
-#[test] // proves UPDATE-63
+#[test] // proves UPDATE-61
 fn a_swap_is_seen_shown_as_drift_and_started_with() {
     let (pod, mut volume) = mounted("a: 1\n");
     let manager = watching(&pod, &[]);
@@ -333,7 +333,7 @@ fn back(manager: &Manager, before: &serde_json::Value) -> (String, serde_json::V
     (text(&status["run"]["checksum"]), status["config"]["drift"].clone())
 }
 
-#[test] // proves CONFIG-11, UPDATE-63
+#[test] // proves CONFIG-11, UPDATE-61
 fn pinned_an_engine_that_crashes_comes_back_on_what_it_was_told_to_run() {
     let options = ["--on-exit", "restart", "--pin-config"];
     let (pod, manager, a) = told_a_then_b_is_mounted(&options);

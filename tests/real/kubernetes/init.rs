@@ -24,7 +24,7 @@ const ACCOUNT: &str = "system:serviceaccount:stayput:stayput-reconciler";
 const DAY: u64 = 24 * 3600;
 const OPTIONS: [&str; 2] = ["--namespace", "search"];
 
-#[test] // proves RESTART-5, RESTART-8, OPERATE-16, OPERATE-21
+#[test] // proves RESTART-5, RESTART-8, OPERATE-15, OPERATE-21
 fn made_by_a_person_and_renewed_by_the_reconciler() {
     const TEST: &str = "kubernetes::init::made_by_a_person_and_renewed_by_the_reconciler";
     let mut server = match ApiServer::start() {

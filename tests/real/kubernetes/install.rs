@@ -23,7 +23,7 @@ fn applied(kubectl: &Kubectl, option: &str, path: &Path) -> String {
     kubectl.run(&["apply", "--warnings-as-errors", option, path])
 }
 
-#[test] // proves RESTART-4, RESTART-105, RESTART-155, UPDATE-8, UPDATE-12, UPDATE-18, UPDATE-20, UPDATE-35, DECLARE-17, MANIFEST-28, MANIFEST-32, MANIFEST-33, OPERATE-12
+#[test] // proves RESTART-4, RESTART-105, RESTART-155, UPDATE-8, UPDATE-54, UPDATE-18, DECLARE-17, MANIFEST-28, MANIFEST-32, MANIFEST-33, OPERATE-12
 fn installed_with_one_command() {
     let server = match ApiServer::start() {
         Ok(server) => server,

@@ -46,7 +46,7 @@ const ALL: [&str; 8] = [
 ];
 const EXCLUDED: &str = "cluster.routing.allocation.exclude._name";
 
-#[test] // proves DECLARE-1, DECLARE-2, DECLARE-3, DECLARE-7, DECLARE-30
+#[test] // proves DECLARE-1, UPDATE-24, DECLARE-3, DECLARE-7, DECLARE-30
 fn a_declared_cluster_is_made_changed_and_grown() {
     let Some((parts, fixture)) = Parts::lay(TEST, Kind::OpenSearch, "privileged") else { return };
     keys(&fixture);

@@ -39,7 +39,7 @@ const IMAGES: [&str; 2] = [
     "docker.io/opensearchproject/opensearch:2.19.4",
 ];
 
-#[test] // proves DECLARE-8, DECLARE-9
+#[test] // proves DECLARE-8
 fn from_an_empty_namespace_word_for_word() {
     let laid = Releases::find().and_then(|both| Ok((both, Fixture::lay("privileged")?)));
     let (releases, fixture) = match laid {

@@ -41,7 +41,7 @@ pub(super) const SECTIONS: [&str; 9] = [
     UNINSTALL,
 ];
 
-#[test] // proves HOST-4, RESTART-2, RESTART-4, RESTART-111, UPDATE-37, UPDATE-41, UPDATE-52, UPDATE-53, MANIFEST-7, OPERATE-2, DOCTOR-1, DOCTOR-8, PAGE-4
+#[test] // proves HOST-4, RESTART-2, RESTART-4, RESTART-111, UPDATE-37, UPDATE-41, UPDATE-52, UPDATE-53, MANIFEST-2, OPERATE-2, DOCTOR-1, DOCTOR-8, PAGE-4
 fn the_first_ten_minutes() {
     const TEST: &str = "pods::first_ten_minutes::the_first_ten_minutes";
     let Some((parts, fixture)) = Parts::lay(TEST, Kind::OpenSearch, "restricted") else { return };

@@ -18,7 +18,7 @@ use crate::support::engine::Kind;
 /// What the document promises, with the images at hand.
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 
-#[test] // proves RESTART-3, RESTART-4
+#[test] // proves RESTART-2, RESTART-4
 fn five_commands_to_the_first_restart_in_place() {
     const TEST: &str = "pods::five_commands::five_commands_to_the_first_restart_in_place";
     // Engines and JVM are mounted from the machine.

@@ -20,7 +20,7 @@ use super::seen::{Seen, seen};
 use super::stateful_set::{edit, until_updated};
 use crate::support::wait::eventually;
 
-#[test] // proves UPDATE-14, UPDATE-17, UPDATE-20, UPDATE-23, UPDATE-25, UPDATE-34, FIGURE-8
+#[test] // proves UPDATE-14, RESTART-29, RESTART-105, RESTART-75, RESTART-76, UPDATE-34, FIGURE-8
 fn documents_are_written_throughout_and_none_is_lost() {
     const TEST: &str = "pods::ladder::documents_are_written_throughout_and_none_is_lost";
     let Some(mut ladder) = Ladder::set_up(TEST) else { return };

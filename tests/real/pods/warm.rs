@@ -14,7 +14,7 @@ use crate::support::wait::eventually;
 const POD: &str = "logs-0";
 const ANOTHER_IMAGE: &str = "stayput.test/opensearchproject/opensearch:2.19.4";
 
-#[test] // proves STOP-32, UPDATE-56
+#[test] // proves STOP-25, UPDATE-56
 fn a_pod_makes_the_archive_and_its_engines_use_it() {
     const TEST: &str = "pods::warm::a_pod_makes_the_archive_and_its_engines_use_it";
     let Some((parts, fixture)) = Parts::lay(TEST, Kind::OpenSearch, "privileged") else { return };

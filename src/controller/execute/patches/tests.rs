@@ -95,7 +95,7 @@ fn images_and_sizes_go_to_the_container_of_that_name_wherever_it_is() {
 }
 
 /// A restart needs the finalizer, and finalizers of others stay.
-#[test] // proves RESTART-143
+#[test] // proves RESTART-140
 fn a_phase_is_claimed_with_the_finalizer_in_one_patch() {
     let cluster = json!({
         "apiVersion": "stayput.dev/v1alpha1",

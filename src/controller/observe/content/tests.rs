@@ -227,7 +227,7 @@ async fn an_object_that_is_made_again_with_the_same_content_restarts_nothing() {
 }
 
 /// No step makes another container of it, and the pod is not as it is wanted.
-#[tokio::test] // proves UPDATE-70
+#[tokio::test] // proves UPDATE-67
 async fn what_a_container_beside_the_engine_has_read_needs_another_pod() {
     let old = seen("1g", BEFORE, &Value::Null);
     let noted = note(&update(&old, &with_exporter(None, 0), None).unwrap());

@@ -325,7 +325,7 @@ async fn a_cluster_without_a_master_is_known_to_be_one_before_records_are_answer
 }
 
 /// While the last node's shards come back, the master has tasks all the time.
-#[tokio::test] // proves RESTART-88
+#[tokio::test] // proves RESTART-87
 async fn the_end_of_a_restart_waits_for_no_task_of_the_master() {
     let ledger = json!({ "restart": {
         "request": { "id": "r1", "strategy": "rolling" },

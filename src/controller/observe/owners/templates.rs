@@ -190,7 +190,7 @@ fn sentence(difference: &stayput_pod_update::Difference) -> String {
 mod tests {
     use super::*;
 
-    #[test] // proves UPDATE-22
+    #[test] // proves UPDATE-6
     fn that_sizes_cannot_be_changed_is_believed_for_five_minutes() {
         let is_due = |resize, age: Duration| {
             let read = Instant::now().checked_sub(age).expect("the machine runs long enough");

@@ -113,7 +113,7 @@ fn what_has_run_and_ended_keeps_its_size() {
     assert_eq!(update.patch.resources.keys().collect::<Vec<_>>(), ["search"]);
 }
 
-#[test] // proves RESTART-69, UPDATE-1
+#[test] // proves RESTART-77, UPDATE-1
 fn the_step_its_fields_and_what_a_living_pod_takes_follow_from_both_revisions() {
     let image = |image: &str| {
         json!({"spec": {"containers": [{

@@ -204,7 +204,7 @@ async fn the_node_of_a_local_volume_is_read_once_and_that_of_any_other_volume_ne
     assert_eq!(fixture.reads("nodes"), 1, "for both pods");
 }
 
-#[tokio::test] // proves UPDATE-35
+#[tokio::test] // proves UPDATE-8
 async fn the_apiserver_is_asked_whether_it_would_delete_a_pod_and_deletes_none() {
     let fixture = Fixture::new().await;
     let pod = [fixture.pod("logs-0", "topology.kubernetes.io/zone").await];
@@ -305,7 +305,7 @@ async fn what_comes_of_the_same_template_requests_what_the_pod_requests() {
     assert!(why.contains("4096 MiB memory of which 3072 MiB are left"), "{why}");
 }
 
-#[tokio::test] // proves RESTART-68
+#[tokio::test] // proves UPDATE-6
 async fn another_size_needs_room_on_the_node_that_the_pod_is_on() {
     let fixture = Fixture::new().await;
     let facts = [fixture.pod("logs-1", "topology.kubernetes.io/zone").await];

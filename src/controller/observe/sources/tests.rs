@@ -145,7 +145,7 @@ fn with_an_object_that_is_absent_or_cannot_be_read_nothing_is_known() {
     assert!(!is_alike(&reader));
 }
 
-#[test] // proves ACCESS-17, UPDATE-19
+#[test] // proves ACCESS-17
 fn a_secret_is_read_if_a_pod_mounts_it_or_it_allows_that() {
     let mounted_in = |volume: Value, variable: &str| {
         let metadata = json!({"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1"});

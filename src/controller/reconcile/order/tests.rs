@@ -11,7 +11,7 @@ fn flush() -> Action {
     Action::Flush { node: "logs-1".into() }
 }
 
-#[test] // proves RESTART-13
+#[test] // proves RESTART-32
 fn stops_go_out_before_flushes_of_other_members() {
     let stop =
         Action::Stop { uid: "logs-2".into(), sequence: 1, drain: 0, resume: None, exit: false };

@@ -100,7 +100,7 @@ fn it_has_what_differs_and_nothing_else() {
 }
 
 /// The same members, written by somebody else: a line may be elsewhere, a list have another order.
-#[test] // proves RESTART-24
+#[test] // proves RESTART-23
 fn what_was_written_in_another_form_is_not_changed() {
     let text = "x".repeat(9_999);
     let whole = |scheduled: Value, members: Value| {

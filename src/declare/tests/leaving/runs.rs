@@ -103,7 +103,7 @@ proptest! {
 
     /// Windows open and close at any time: while none is open no node begins to leave and none is
     /// taken away, and in the end it is as without windows.
-    #[test] // proves DECLARE-35
+    #[test] // proves DECLARE-34
     fn outside_of_the_windows_nothing_begins_and_no_node_goes(
         before in worlds(),
         open in prop::collection::vec(any::<bool>(), 1..30),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use stayput_restart::annotation::{CONTENT, LAST_RESTART, NUDGE, PHASE, SHOWN, STOPPED};
 
-#[test] // proves UPDATE-20
+#[test] // proves RESTART-105
 fn the_policy_allows_the_annotations_that_the_reconciler_writes_and_no_other() {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/base/admission-policy.yaml");

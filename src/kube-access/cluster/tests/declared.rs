@@ -69,7 +69,7 @@ fn a_declaration_is_read_into_plain_data() {
     assert_eq!(declaration.node_sets[0].claim_retention, Some(retention));
 }
 
-#[test] // proves DECLARE-24
+#[test] // proves DECLARE-16
 fn half_declarations_are_refused_with_field_and_remedy() {
     let table = [
         ("engine/version", json!(null), "spec.engine: ", "version (such as 2.19.3)"),

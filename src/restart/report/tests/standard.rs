@@ -55,7 +55,7 @@ fn a_config_without_its_source_waits_for_a_person() {
     );
 }
 
-#[test] // proves RESTART-102
+#[test] // proves RESTART-101
 fn ready_says_how_a_restart_ended_that_did_not_do_what_was_requested() {
     let entry = |id: &str, outcome, reason: &str| HistoryEntry {
         id: id.into(),

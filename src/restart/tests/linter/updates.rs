@@ -193,7 +193,7 @@ fn an_image_in_the_wrong_moment_is_found() {
     moment.finds("S3: logs-2 is done and its pod", CorrectPlan::is_called_done);
 }
 
-#[test] // proves RESTART-69
+#[test] // proves RESTART-77
 fn a_container_beside_the_managers_that_is_not_made_anew_or_not_ready_is_found() {
     let lines = ["template logs-2 sidecar=b"];
     let is_image = |action: &Action| matches!(action, Action::PatchImages { .. });
@@ -387,7 +387,7 @@ fn a_pod_that_has_the_wanted_template_is_done_whatever_its_note_lacks() {
     }
 }
 
-#[test] // proves RESTART-133
+#[test] // proves RESTART-82
 fn a_start_that_is_owed_and_that_nothing_is_up_to_is_found() {
     let lines = [
         "template logs-2 image=b memory=2Gi",

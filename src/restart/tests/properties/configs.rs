@@ -35,7 +35,7 @@ fn configs() -> impl Strategy<Value = (Case, &'static str)> {
 proptest! {
     #![proptest_config(always_the_same(32))]
 
-    #[test] // proves RESTART-74
+    #[test] // proves UPDATE-72
     fn no_two_configs_that_need_all_nodes_are_mixed_and_every_restart_ends(
         (case, follows) in configs()
     ) {

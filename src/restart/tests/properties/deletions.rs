@@ -43,7 +43,7 @@ fn deleted() -> impl Strategy<Value = Case> {
 proptest! {
     #![proptest_config(always_the_same(48))]
 
-    #[test] // proves RESTART-109
+    #[test] // proves RESTART-107
     fn a_searchcluster_that_is_deleted_goes_and_leaves_nothing_behind(case in deleted()) {
         let (page, wrong) = case.play_deleted();
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));

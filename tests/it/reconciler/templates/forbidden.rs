@@ -20,7 +20,7 @@ fn said(cluster: &SearchCluster) -> Option<String> {
     (messages.filter(|one| one.contains("cannot be deleted")).count() == 2).then_some(first)
 }
 
-#[tokio::test] // proves UPDATE-35
+#[tokio::test] // proves UPDATE-8
 async fn no_node_is_stopped_for_a_pod_that_cannot_be_deleted() {
     let fixture = Fixture::new("").await;
     let containers = Containers::run(&fixture).await;

@@ -25,7 +25,7 @@ const NODES: [&str; 3] = ["logs-all-0", "logs-all-1", "logs-all-2"];
 /// Documents that are there before TLS is turned on.
 const BEFORE: usize = 20;
 
-#[test] // proves UPDATE-83, DECLARE-4, DECLARE-5, DECLARE-6, DECLARE-10, DECLARE-15, DECLARE-27
+#[test] // proves CONFIG-11, DECLARE-4, DECLARE-6, DECLARE-10, DECLARE-15, DECLARE-27
 fn changed_and_given_tls_in_the_same_pods() {
     let Some((parts, fixture)) = Parts::lay(TEST, Kind::Elasticsearch, "privileged") else {
         return;

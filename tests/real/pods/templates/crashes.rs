@@ -34,7 +34,7 @@ fn a_program_that_is_killed_while_a_container_is_made_anew_leaves_no_node_behind
     }
 }
 
-#[test] // proves UPDATE-27
+#[test] // proves UPDATE-26
 fn a_program_that_is_killed_while_a_node_is_restarted_leaves_no_node_behind() {
     let test = "pods::templates::crashes::a_program_that_is_killed_while_a_node_is_restarted_leaves_no_node_behind";
     let Some(mut stage) = Stage::set_up(test) else { return };
@@ -53,7 +53,7 @@ fn a_program_that_is_killed_while_a_node_is_restarted_leaves_no_node_behind() {
     }
 }
 
-#[test] // proves UPDATE-9, UPDATE-28
+#[test] // proves UPDATE-9, UPDATE-26
 fn a_program_that_is_killed_while_a_pod_is_resized_or_replaced_leaves_no_node_behind() {
     let test = "pods::templates::crashes::a_program_that_is_killed_while_a_pod_is_resized_or_replaced_leaves_no_node_behind";
     let Some(mut stage) = Stage::set_up(test) else { return };
@@ -76,7 +76,7 @@ fn a_program_that_is_killed_while_a_pod_is_resized_or_replaced_leaves_no_node_be
     }
 }
 
-#[test] // proves UPDATE-29
+#[test] // proves RESTART-20
 fn a_reconciler_that_is_killed_after_a_write_is_followed_by_the_other() {
     let test = "pods::templates::crashes::a_reconciler_that_is_killed_after_a_write_is_followed_by_the_other";
     let Some(mut stage) = Stage::set_up(test) else { return };

@@ -160,7 +160,7 @@ async fn a_pod_that_is_under_way_is_asked_for_at_each_look_and_the_others_are_no
     assert_eq!(fixture.why_not(&mut dry_runs, step, &[1]).await, [None, None]);
 }
 
-#[tokio::test] // proves UPDATE-22
+#[tokio::test] // proves UPDATE-6
 async fn an_apiserver_without_the_subresource_is_told_from_a_pod_that_is_gone() {
     let mut fixture = Fixture::new().await;
     let (mut dry_runs, step) = (PatchDryRuns::default(), UpdateStep::Resize);

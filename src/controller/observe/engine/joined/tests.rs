@@ -39,7 +39,7 @@ fn nodes(process: &str) -> [Node; 1] {
 }
 
 /// Before a stop, the health is that of a cluster at rest.
-#[test] // proves RESTART-88
+#[test] // proves RESTART-87
 fn the_health_is_waited_for_unless_the_last_nodes_are_back_and_nothing_follows() {
     let member = |step: &str| {
         json!({
