@@ -366,7 +366,7 @@ mod tests {
     }
 
     /// Alerts and dashboards are checked against this file.
-    #[test] // proves OPERATE-10
+    #[test] // proves OPERATE-8
     fn every_metric_is_written_down() {
         let metrics = Metrics::new();
         metrics.count_request(Side::Manager, "stop", true);

@@ -136,7 +136,7 @@ mod tests {
         names: BTreeSet<String>,
     }
 
-    #[test] // proves RESTART-16
+    #[test] // proves RESTART-15
     fn what_no_cluster_has_is_refused_before_it_is_held() {
         let lists: Lists = serde_json::from_str(r#"{"nodes":{"a":1},"names":["b"]}"#).unwrap();
         assert_eq!((lists.nodes["a"], lists.names.contains("b")), (1, true));

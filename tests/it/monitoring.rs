@@ -104,7 +104,7 @@ fn problems(query: &Query, known: &Series) -> Vec<String> {
     problems
 }
 
-#[test] // proves OPERATE-10
+#[test] // proves OPERATE-8
 fn every_query_asks_for_what_is_served() {
     let known = known();
     let queries: Vec<Query> =

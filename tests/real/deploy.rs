@@ -160,7 +160,7 @@ fn alerts_fire_when_they_should_and_not_before() {
 }
 
 /// Each query of the dashboard, with a value for each of Grafana's variables, is one of Prometheus.
-#[test] // proves OPERATE-10
+#[test] // proves OPERATE-8
 fn every_query_of_the_dashboard_is_one_of_prometheus() {
     const NAME: &str = "deploy::every_query_of_the_dashboard_is_one_of_prometheus";
     let promtool = match part("STAYPUT_PROMTOOL") {

@@ -366,7 +366,7 @@ mod tests {
         Reply::new(response, "m".to_owned()).into_answer().unwrap_err()
     }
 
-    #[test] // proves RESTART-16
+    #[test] // proves RESTART-15
     fn no_answer_makes_a_long_message() {
         let long = "x".repeat(100_000);
         let bodies = [
@@ -385,7 +385,7 @@ mod tests {
         }
     }
 
-    #[test] // proves RESTART-16
+    #[test] // proves RESTART-15
     fn no_more_errors_are_kept_than_a_manager_has() {
         let status = include_str!("../../../proto/samples/status-stopped.json");
         let mut status: serde_json::Value = serde_json::from_str(status).unwrap();

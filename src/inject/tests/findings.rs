@@ -14,7 +14,7 @@ fn found(from: &str, to: &str) -> (bool, Vec<Finding>) {
     }
 }
 
-#[test] // proves MANIFEST-31
+#[test] // proves MANIFEST-30
 fn a_finding_names_the_place_and_the_remedy() {
     const CONFIG: &str = "mountPath: /usr/share/opensearch/config/opensearch.yml\n              subPath: opensearch.yml";
     for (from, to, is_done, field, message, remedy) in [
@@ -148,7 +148,7 @@ fn a_place_that_is_used_elsewhere_too_is_not_edited() {
     assert!(field.contains("containers[name=opensearch].volumeMounts["), "{field}");
 }
 
-#[test] // proves MANIFEST-31
+#[test] // proves MANIFEST-30
 fn a_key_that_is_there_twice_is_named() {
     let text = manifest("hand-written.yaml");
     let twice = text.replace("          args:", "          env: []\n          args:");

@@ -50,7 +50,7 @@ fn a_scrape_shows_the_status_and_what_was_counted() {
 }
 
 /// Alerts and dashboards are checked against this file.
-#[test] // proves STOP-25, OPERATE-10
+#[test] // proves STOP-25, OPERATE-8
 fn every_metric_is_written_down() {
     let metrics = Metrics::default();
     metrics.count_request("/es/stop", "POST", 409, "stale_sequence");

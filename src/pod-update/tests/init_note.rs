@@ -55,7 +55,7 @@ fn first_note() -> String {
     compared(&content("a", None), 500, FIRST, None).now.unwrap()
 }
 
-#[test] // proves UPDATE-15
+#[test] // proves UPDATE-67
 fn a_change_of_it_needs_another_pod_however_often_the_container_is_made_anew() {
     let note = first_note();
     let init = r#""init":{"started":1005,"content":{"Secret keystore":{"password":"a"}}}"#;
@@ -80,7 +80,7 @@ fn a_change_of_it_needs_another_pod_however_often_the_container_is_made_anew() {
     }
 }
 
-#[test] // proves UPDATE-15
+#[test] // proves UPDATE-67
 fn init_containers_that_ran_again_have_read_it_again() {
     // The Kubernetes node was started anew, long after the change.
     let booted = Started { at: 3020, restarts: 1, pod: 1000, init: Some(3005) };
@@ -94,7 +94,7 @@ fn init_containers_that_ran_again_have_read_it_again() {
     assert!(soon.now.unwrap().contains(r#""init":{"started":3005,"content":{}}"#));
 }
 
-#[test] // proves UPDATE-15
+#[test] // proves UPDATE-67
 fn what_may_have_changed_since_the_pod_was_made_is_unknown_and_no_change() {
     for changed in [995, 1001, 1004, 1500] {
         let first = compared(&content("a", None), changed, FIRST, None);

@@ -70,7 +70,7 @@ fn allocation_is_limited_and_indices_flushed_at_the_same_time() {
     assert!(has(&made, |action| matches!(action, Action::Flush { .. })), "{made:#?}");
 }
 
-#[test] // proves RESTART-85
+#[test] // proves RESTART-84
 fn no_flush_waits_for_a_primary_that_is_missing() {
     let is_flush = |action: &Action| matches!(action, Action::Flush { .. });
     let (mut snapshot, flushes) = moment(|made, _| has(made, is_flush));
@@ -94,7 +94,7 @@ fn becomes_red_and_goes_on(snapshot: &mut Snapshot) {
     restart.request.skip_rules.push("only_restart_healthy_node_if_green_or_yellow".into());
 }
 
-#[test] // proves RESTART-85
+#[test] // proves RESTART-84
 fn a_zone_is_stopped_without_the_flush_that_a_red_cluster_does_not_get() {
     let nodes = [("logs-0", "master+data@b"), ("logs-1", "data@a"), ("logs-2", "ingest@a")];
     let is_stop = |action: &Action| matches!(action, Action::Stop { .. });

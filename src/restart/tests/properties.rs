@@ -318,7 +318,7 @@ fn failing_data_nodes() -> impl Strategy<Value = Case> {
 proptest! {
     #![proptest_config(always_the_same(48))]
 
-    #[test] // proves RESTART-89
+    #[test] // proves RESTART-93
     fn copies_that_fail_are_never_kept_from_coming_back(case in failing_data_nodes()) {
         let (page, wrong) = case.play();
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));

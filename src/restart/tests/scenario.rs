@@ -157,8 +157,8 @@ scenarios! {
     coordinated_pod_not_listed
     coordinated_pod_replaced
     coordinated_turned_back_early
-    copies_lost_in_a_slot // proves RESTART-89
-    copy_fails_in_a_slot // proves RESTART-89
+    copies_lost_in_a_slot // proves RESTART-93
+    copy_fails_in_a_slot // proves RESTART-93
     deleted_late_allocation // proves RESTART-107
     deleted_patches_refused // proves RESTART-57
     deleted_with_its_pods // proves RESTART-107
@@ -181,7 +181,7 @@ scenarios! {
     engine_hangs_in_its_slot // proves RESTART-15
     engine_will_not_start // proves RESTART-29
     finalizer_leaves // proves RESTART-107
-    gives_back_in_vain // proves RESTART-89
+    gives_back_in_vain // proves RESTART-93
     gate // proves UPDATE-41
     gate_after // proves UPDATE-52
     gate_after_superseded // proves UPDATE-52
@@ -279,7 +279,7 @@ scenarios! {
     shutdown_records // proves RESTART-123
     shutdown_records_of_an_update // proves RESTART-123
     sidecar_crashes // proves RULE-9
-    silent_before_stop_copy_fails // proves RESTART-89, RESTART-93
+    silent_before_stop_copy_fails // proves RESTART-93
     silent_before_stop_paused // proves RESTART-93
     silent_one_of_two // proves RESTART-95
     silent_with_its_engine // proves RESTART-95

@@ -166,7 +166,7 @@ fn where_no_engine_is_found_it_says_so() {
     }
 }
 
-#[test] // proves MANIFEST-31
+#[test] // proves MANIFEST-30
 fn with_an_error_nothing_is_written() {
     let good = manifest("hand-written.yaml");
     let bad = good.replace("opensearchproject/opensearch:2.19.3", "example/search:1");

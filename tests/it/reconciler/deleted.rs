@@ -31,7 +31,7 @@ async fn until_gone(fixture: &Fixture) {
         .await;
 }
 
-#[tokio::test] // proves RESTART-110
+#[tokio::test] // proves RESTART-107
 async fn a_searchcluster_that_is_deleted_says_what_it_waits_for_and_goes_with_its_pods() {
     let (fixture, reconciler) = in_the_middle().await;
     let once = DeleteParams::default();

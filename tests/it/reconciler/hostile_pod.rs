@@ -60,7 +60,7 @@ fn tells_errors(_: &str) -> Reply {
     json(200, format!(r#"{{"manager":{{"errors":[{errors}{{}}]}}}}"#))
 }
 
-#[tokio::test] // proves RESTART-16
+#[tokio::test] // proves RESTART-15
 async fn a_pod_that_answers_as_badly_as_it_can_harms_no_other_cluster() {
     let fixture = Fixture::new("").await;
     let (_directory, kubeconfig) = fixture.kubeconfig();

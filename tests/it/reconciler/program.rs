@@ -100,7 +100,7 @@ fn only_what_is_written_down(metrics: &str) {
     }
 }
 
-#[tokio::test] // proves UPDATE-33, OPERATE-10
+#[tokio::test] // proves UPDATE-33, OPERATE-8
 async fn of_two_programs_one_works_and_the_other_takes_over() {
     let fixture = Fixture::new("").await;
     let (_directory, kubeconfig) = fixture.kubeconfig();

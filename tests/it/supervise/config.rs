@@ -386,7 +386,7 @@ fn nothing_is_kept_before_the_first_ready() {
     assert_eq!(refused.problem(), "no_last_good", "{refused:?}");
 }
 
-#[test] // proves CONFIG-2
+#[test] // proves CONFIG-5
 fn a_config_directory_that_is_missing_is_said_and_the_manager_answers() {
     let pod = Pod::new();
     fs::remove_dir(pod.path("config")).unwrap();

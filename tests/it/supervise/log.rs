@@ -31,7 +31,7 @@ fn fill(manager: &Manager) {
     }
 }
 
-#[test] // proves STOP-10, OPERATE-10
+#[test] // proves STOP-10, OPERATE-8
 fn nothing_waits_for_its_reader_and_what_is_lost_is_counted() {
     let pod = Pod::new();
     let (manager, reader) = start(&pod);

@@ -11,12 +11,12 @@ fn story(mut fixture: Fixture) {
     assert!(rolling::was_limited(&seen, "newest"), "{seen:?}");
 }
 
-#[test] // proves RESTART-157
+#[test] // proves RESTART-156
 fn opensearch_3() {
     on("newest::opensearch_3", Flavor::OpenSearch3, story);
 }
 
-#[test] // proves RESTART-157
+#[test] // proves RESTART-156
 fn elasticsearch_9() {
     on("newest::elasticsearch_9", Flavor::Elasticsearch9, story);
 }

@@ -279,7 +279,7 @@ async fn a_claim_that_is_being_deleted_keeps_its_pod() {
     assert!(why.contains("its volume claim logs-1 is being deleted"), "{why}");
 }
 
-#[tokio::test] // proves UPDATE-15
+#[tokio::test] // proves UPDATE-67
 async fn what_comes_of_the_same_template_requests_what_the_pod_requests() {
     let fixture = Fixture::new().await;
     let sets: Api<StatefulSet> = Api::namespaced(fixture.client.clone(), "default");

@@ -4,7 +4,7 @@ use tokio::time::sleep;
 
 use crate::workers::*;
 
-#[tokio::test(start_paused = true)] // proves RESTART-16
+#[tokio::test(start_paused = true)] // proves RESTART-15
 async fn a_reconcile_that_never_ends_is_given_up_and_a_long_one_is_not() {
     let (progress, began) = (Progress::default(), Instant::now());
     assert_eq!(progress.clone().unless_it_hangs(pending::<()>()).await, None);

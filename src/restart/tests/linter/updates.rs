@@ -374,7 +374,7 @@ fn claims_that_cannot_be_read_are_compared_by_name_and_that_is_said() {
     assert_eq!(after(&|one| one.update().claim_uids.clear()), done("logs-2 is back"));
 }
 
-#[test] // proves UPDATE-15
+#[test] // proves UPDATE-67
 fn a_pod_that_has_the_wanted_template_is_done_whatever_its_note_lacks() {
     let is_done = |made: &Plan, _: &Snapshot| ended(made).is_some();
     let mut moment = CorrectPlan::of(&["template logs-2 affinity=b"], is_done);

@@ -65,7 +65,7 @@ fn update(reader: &ContentReader, pod: &PodFacts, policy: &Policy) -> Option<Pod
 const OF_INIT: &str = "ConfigMap env, key HEAP, in spec.initContainers[keystore].env[HEAP]";
 const OF_CONTAINER: &str = "ConfigMap other, key HEAP, in spec.containers[opensearch].env[HEAP]";
 
-#[tokio::test] // proves UPDATE-15
+#[tokio::test] // proves UPDATE-67
 async fn a_change_of_it_needs_another_pod_and_what_a_new_container_reads_goes_along() {
     let all = policy(&[UpdateStep::Relabel, UpdateStep::Container, UpdateStep::Replace]);
     let first = update(&both("1g", "1g"), &pod(None), &all).unwrap();
@@ -85,7 +85,7 @@ async fn a_change_of_it_needs_another_pod_and_what_a_new_container_reads_goes_al
     assert_ne!(note(&changed), note(&later));
 }
 
-#[tokio::test] // proves UPDATE-15
+#[tokio::test] // proves UPDATE-67
 async fn where_no_pod_may_be_replaced_it_is_shown_and_holds_nothing_else_up() {
     let some = policy(&[UpdateStep::Relabel, UpdateStep::Container]);
     let noted = note(&update(&both("1g", "1g"), &pod(None), &some).unwrap());
