@@ -61,10 +61,11 @@ pub(crate) async fn examine(session: &Session, args: &DoctorArgs) -> Result<Doct
         vec![selection::cluster(session, name).await?]
     };
     let options = session.options_in_shell();
+    let access = read::access(session, args.reconciler.address.as_deref()).await;
+    let installation = read::installation(&session.client).await;
     let mut examined = Vec::new();
     for cluster in clusters {
-        let reconciler = args.reconciler.address.as_deref();
-        let facts = Box::pin(read::read(session, cluster, reconciler)).await;
+        let facts = Box::pin(read::read(&session.client, cluster, &access, &installation)).await;
         let findings = checks::findings(&facts).into_iter().map(|finding| Finding {
             message: into_quoted_commands(&finding.message, &options),
             remedy: into_commands(&finding.remedy, &options),
@@ -151,16 +152,31 @@ impl Finding {
         Self { severity: Severity::Error, code, object, message, remedy }
     }
 
-    pub(crate) fn into_warning(self) -> Self {
-        Self { severity: Severity::Warning, ..self }
+    pub(crate) fn warning(
+        code: &'static str,
+        object: impl Into<String>,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, object, message, remedy) }
     }
 
-    pub(crate) fn into_note(self) -> Self {
-        Self { severity: Severity::Note, ..self }
+    pub(crate) fn note(
+        code: &'static str,
+        object: impl Into<String>,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { severity: Severity::Note, ..Self::error(code, object, message, remedy) }
     }
 
-    pub(crate) fn into_unknown(self) -> Self {
-        Self { severity: Severity::Unknown, ..self }
+    pub(crate) fn unknown(
+        code: &'static str,
+        object: impl Into<String>,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { severity: Severity::Unknown, ..Self::error(code, object, message, remedy) }
     }
 }
 
@@ -182,20 +198,26 @@ pub(crate) struct Facts {
     pub(crate) ignored: BTreeMap<Source, Ignore>,
     /// The reconciler's snapshot, with the managers and the engine.
     pub(crate) snapshot: Known<Taken>,
-    pub(crate) lease: Known<Option<Lease>>,
-    /// The reconciler's pods.
-    pub(crate) reconcilers: Known<Vec<Pod>>,
-    /// The reconciler's namespace.
-    pub(crate) reconciler_namespace: Known<Option<Namespace>>,
-    pub(crate) definition: Known<Option<CustomResourceDefinition>>,
     /// NetworkPolicies in the namespace of the SearchCluster.
     pub(crate) policies: Known<Vec<NetworkPolicy>>,
-    /// NetworkPolicies in the reconciler's namespace.
-    pub(crate) reconciler_policies: Known<Vec<NetworkPolicy>>,
     pub(crate) budgets: Known<Vec<PodDisruptionBudget>>,
     /// Rights that the reconciler needs, each with the answer if it has it.
     pub(crate) rights: Vec<(Right, Known<bool>)>,
+    pub(crate) installation: Installation,
+}
+
+/// Facts that are the same for all SearchClusters: the apiserver, and what is installed for the reconciler.
+#[derive(Debug, Clone)]
+pub(crate) struct Installation {
     pub(crate) apiserver_time: Known<ApiserverTime>,
+    pub(crate) definition: Known<Option<CustomResourceDefinition>>,
+    pub(crate) lease: Known<Option<Lease>>,
+    /// The reconciler's pods.
+    pub(crate) pods: Known<Vec<Pod>>,
+    /// The reconciler's namespace.
+    pub(crate) namespace: Known<Option<Namespace>>,
+    /// NetworkPolicies in the reconciler's namespace.
+    pub(crate) policies: Known<Vec<NetworkPolicy>>,
 }
 
 /// Time of the apiserver's clock, and this machine's before and after the call.
@@ -240,8 +262,9 @@ impl Facts {
     /// Why no reconciler works, if that is known. The Lease is compared with the apiserver's clock: this
     /// machine's may be wrong.
     pub(crate) fn why_no_reconciler(&self) -> Option<String> {
-        let now = self.apiserver_time.as_ref().map_or(self.now, |time| time.server);
-        why_none(self.lease.as_ref().ok()?.as_ref(), now)
+        let Installation { apiserver_time, lease, .. } = &self.installation;
+        let now = apiserver_time.as_ref().map_or(self.now, |time| time.server);
+        why_none(lease.as_ref().ok()?.as_ref(), now)
     }
 
     /// The pods; empty while they are not known.

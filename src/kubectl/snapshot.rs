@@ -73,6 +73,35 @@ impl SnapshotError {
     }
 }
 
+/// The way to the reconciler's snapshots.
+pub(crate) enum SnapshotAccess {
+    /// The address on the command line.
+    Address(String),
+    /// A port that is forwarded to the leader as long as this is held.
+    Forward(PortForward),
+}
+
+impl SnapshotAccess {
+    /// Uses the address; without one, forwards a port to the leader.
+    pub(crate) async fn open(
+        session: &Session,
+        address: Option<&str>,
+    ) -> Result<Self, ForwardError> {
+        match address {
+            Some(address) => Ok(Self::Address(address.to_owned())),
+            None => Ok(Self::Forward(PortForward::open(session).await?)),
+        }
+    }
+
+    /// A snapshot of this SearchCluster, taken now.
+    pub(crate) async fn snapshot(&self, view: &ClusterView) -> Result<Saved, SnapshotError> {
+        match self {
+            Self::Address(address) => snapshot_from(address.clone(), view).await,
+            Self::Forward(forward) => snapshot_from(forward.address(), view).await,
+        }
+    }
+}
+
 /// A snapshot of this SearchCluster, taken now by the reconciler at `address`; without an address, by the
 /// leader, whose port is forwarded meanwhile.
 pub(crate) async fn snapshot(
@@ -80,13 +109,7 @@ pub(crate) async fn snapshot(
     address: Option<&str>,
     view: &ClusterView,
 ) -> Result<Saved, SnapshotError> {
-    match address {
-        Some(address) => snapshot_from(address.to_owned(), view).await,
-        None => {
-            let forward = PortForward::open(session).await?;
-            snapshot_from(forward.address(), view).await
-        }
-    }
+    SnapshotAccess::open(session, address).await?.snapshot(view).await
 }
 
 async fn snapshot_from(address: String, view: &ClusterView) -> Result<Saved, SnapshotError> {

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 use crate::doctor::{Facts, Finding, network};
 
+pub(crate) use cluster::named_secrets;
+
 const GROUPS: [fn(&Facts) -> Vec<Finding>; 17] = [
     cluster::check_spec,
     cluster::check_status,

@@ -148,16 +148,15 @@ fn has(allowed: &NetworkPolicyPort, target: &End<'_>, port: u16) -> bool {
 }
 
 pub(crate) fn check_network(facts: &Facts) -> Vec<Finding> {
-    let object = || "NetworkPolicy".to_owned();
-    let (policies, of_reconciler) = match (&facts.policies, &facts.reconciler_policies) {
+    let (policies, of_reconciler) = match (&facts.policies, &facts.installation.policies) {
         (Ok(policies), Ok(of_reconciler)) => (policies, of_reconciler),
         (Err(unknown), _) | (_, Err(unknown)) => {
             let get = format!("kubectl -n {} get networkpolicies", facts.namespace());
-            return vec![Finding::error("network", object(), &unknown.message, get).into_unknown()];
+            return vec![Finding::unknown("network", "NetworkPolicy", &unknown.message, get)];
         }
     };
     let labels = [("app.kubernetes.io/name".to_owned(), NAME.to_owned())].into();
-    let namespace = facts.reconciler_namespace.as_ref().ok().and_then(Option::as_ref);
+    let namespace = facts.installation.namespace.as_ref().ok().and_then(Option::as_ref);
     let namespace_labels = [("kubernetes.io/metadata.name".to_owned(), NAMESPACE.to_owned())]
         .into_iter()
         .chain(namespace.into_iter().flat_map(|one| one.labels().clone()))
@@ -217,12 +216,15 @@ impl Denied {
                 "it allows {direction} by addresses; it is unknown whether the reconciler reaches port \
                  {port} ({what}) of {pods}"
             );
-            return Finding::error("network", object, message, remedy).into_unknown();
+            return Finding::unknown("network", object, message, remedy);
         }
         let message =
             format!("it does not let the reconciler through to port {port} ({what}) of {pods}");
-        let finding = Finding::error("network", object, message, remedy);
-        if *answers { finding.into_warning() } else { finding }
+        if *answers {
+            Finding::warning("network", object, message, remedy)
+        } else {
+            Finding::error("network", object, message, remedy)
+        }
     }
 
     /// A command that adds a rule to this policy.
@@ -230,7 +232,7 @@ impl Denied {
         let Self { policy, direction, port, .. } = self;
         let (namespace, other, side, policies) = match direction {
             Direction::Ingress => (facts.namespace(), NAMESPACE, "from", &facts.policies),
-            Direction::Egress => (NAMESPACE, facts.namespace(), "to", &facts.reconciler_policies),
+            Direction::Egress => (NAMESPACE, facts.namespace(), "to", &facts.installation.policies),
         };
         let has_rules = policies.iter().flatten().any(|one| {
             let spec = one.spec.as_ref().filter(|_| one.name_any() == *policy);

@@ -1,13 +1,13 @@
 //! Reads the facts. A failed read is a fact, too.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use futures_util::future::join_all;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::core::params::ListParams;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
@@ -17,25 +17,47 @@ use stayput_kube_access::workload::{is_stateful_set, serving_secret, unwatched};
 use stayput_pod_update::{IGNORE, Ignore, Source, SourceKind};
 use stayput_restart::{Known, Unknown};
 
+use crate::apiserver;
+use crate::apiserver::STATEFUL_SETS;
 use crate::apiserver::objects::Asked;
-use crate::apiserver::{ApiError, STATEFUL_SETS};
-use crate::doctor::{ApiserverTime, Facts, Right, Taken};
+use crate::doctor::checks::named_secrets;
+use crate::doctor::{ApiserverTime, Facts, Installation, Right, Taken};
 use crate::format::now;
 use crate::leader::{NAME, NAMESPACE};
 use crate::session::Session;
+use crate::snapshot::SnapshotAccess;
 use crate::view::ClusterView;
-use crate::{apiserver, snapshot};
+
+/// The way to the snapshots, if the reconciler can be reached.
+pub(crate) async fn access(session: &Session, address: Option<&str>) -> Known<SnapshotAccess> {
+    known(SnapshotAccess::open(session, address).await)
+}
+
+/// Everything that is the same for all SearchClusters.
+pub(crate) async fn installation(client: &Client) -> Installation {
+    let ask = Asked { client, namespace: NAMESPACE };
+    let replicas = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
+    Installation {
+        apiserver_time: apiserver_time(client).await,
+        definition: known(apiserver::definition(client).await),
+        lease: known(ask.find("leases.coordination.k8s.io", NAME).await),
+        pods: known(ask.list("pods", &replicas).await),
+        namespace: known(apiserver::find_namespace(client, NAMESPACE).await),
+        policies: known(ask.list(NETWORK_POLICIES, &ListParams::default()).await),
+    }
+}
+
+const NETWORK_POLICIES: &str = "networkpolicies.networking.k8s.io";
 
 /// Everything about one SearchCluster.
 pub(crate) async fn read(
-    session: &Session,
+    client: &Client,
     cluster: SearchCluster,
-    reconciler: Option<&str>,
+    access: &Known<SnapshotAccess>,
+    installation: &Installation,
 ) -> Facts {
-    let client = &session.client;
     let namespace = cluster.namespace().unwrap_or_default();
     let ask = Asked { client, namespace: &namespace };
-    let there = Asked { client, namespace: NAMESPACE };
     let pods = known(apiserver::pods(client, &cluster).await);
     let found = pods.as_deref().unwrap_or_default();
     let mut sets = BTreeMap::new();
@@ -45,31 +67,23 @@ pub(crate) async fn read(
     }
     let operated = read_operated(&ask, &sets).await;
     let mut secrets = BTreeMap::new();
-    let port = cluster.completed_spec().manager.port;
+    let spec = cluster.completed_spec().into_owned();
+    let port = spec.manager.port;
     let serving = found.iter().filter_map(|pod| serving_secret(pod, port));
-    for name in named_secrets(&cluster).into_iter().chain(serving) {
-        if secrets.contains_key(&name) {
-            continue;
-        }
+    let named = named_secrets(&spec).into_iter().map(|named| named.name.to_owned());
+    for name in named.chain(serving).collect::<BTreeSet<String>>() {
         let secret = known(ask.find::<Secret>("secrets", &name).await);
         secrets.insert(name, secret);
     }
     let ignored = read_ignored(&ask, found, port).await;
-    let replicas = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
-    let reconcilers: Known<Vec<Pod>> = known(there.list("pods", &replicas).await);
     let all = ListParams::default();
     let view = ClusterView::from_objects(&cluster, found);
     Facts {
-        snapshot: snapshot(session, reconciler, &view).await,
-        apiserver_time: apiserver_time(client).await,
-        lease: known(there.find::<Lease>("leases.coordination.k8s.io", NAME).await),
-        reconciler_namespace: known(apiserver::find_namespace(client, NAMESPACE).await),
-        reconcilers,
-        definition: known(apiserver::definition(client).await),
-        policies: known(ask.list("networkpolicies.networking.k8s.io", &all).await),
-        reconciler_policies: known(there.list("networkpolicies.networking.k8s.io", &all).await),
+        snapshot: snapshot(access, &view).await,
+        policies: known(ask.list(NETWORK_POLICIES, &all).await),
         budgets: known(ask.list("poddisruptionbudgets.policy", &all).await),
         rights: read_rights(client, &cluster).await,
+        installation: installation.clone(),
         now: now(),
         pods,
         sets,
@@ -80,25 +94,20 @@ pub(crate) async fn read(
     }
 }
 
-fn known<T>(answer: Result<T, ApiError>) -> Known<T> {
+fn known<T>(answer: Result<T, impl Display>) -> Known<T> {
     answer.map_err(|error| Unknown { message: error.to_string() })
 }
 
-async fn snapshot(session: &Session, reconciler: Option<&str>, view: &ClusterView) -> Known<Taken> {
+async fn snapshot(access: &Known<SnapshotAccess>, view: &ClusterView) -> Known<Taken> {
     let asked = now();
-    let answer = snapshot::snapshot(session, reconciler, view).await;
-    let answered = now();
-    match answer {
-        Ok(saved) => Ok(Taken { asked, saved, answered }),
-        Err(error) => Err(Unknown { message: error.to_string() }),
-    }
+    let saved = known(access.as_ref().map_err(Unknown::clone)?.snapshot(view).await)?;
+    Ok(Taken { asked, saved, answered: now() })
 }
 
 async fn apiserver_time(client: &Client) -> Known<ApiserverTime> {
     let asked = now();
-    let answer = apiserver::time(client).await;
-    let answered = now();
-    known(answer).map(|server| ApiserverTime { asked, server, answered })
+    let server = known(apiserver::time(client).await)?;
+    Ok(ApiserverTime { asked, server, answered: now() })
 }
 
 /// Names of the StatefulSets of the pods.
@@ -106,19 +115,6 @@ fn owners(pods: &[Pod]) -> BTreeSet<String> {
     let owners = pods.iter().flat_map(ResourceExt::owner_references);
     let sets = owners.filter(|owner| owner.controller == Some(true) && is_stateful_set(owner));
     sets.map(|owner| owner.name.clone()).collect()
-}
-
-fn named_secrets(cluster: &SearchCluster) -> BTreeSet<String> {
-    let spec = cluster.completed_spec();
-    let auth = &spec.manager.auth;
-    let all = [
-        &spec.engine.credentials_secret,
-        &spec.engine.ca_secret,
-        &Some(spec.manager.ca_secret.clone()),
-        &auth.jwt_key_secret,
-        &auth.client_certificate_secret,
-    ];
-    all.into_iter().flatten().filter(|name| !name.is_empty()).cloned().collect()
 }
 
 /// The annotations of the objects that can be read.

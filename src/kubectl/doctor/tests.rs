@@ -66,7 +66,7 @@ fn the_worst_comes_first_and_decides() {
     facts.cluster.spec.paused = true;
     facts.budgets = Ok(vec![]);
     assert_eq!(Verdict::of(&findings(&facts)), Verdict::Good);
-    facts.lease = Err(unknown());
+    facts.installation.lease = Err(unknown());
     assert_eq!(Verdict::of(&findings(&facts)), Verdict::Unknown);
     facts.secrets.insert("manager-ca".into(), Ok(None));
     let found = findings(&facts);
@@ -99,14 +99,18 @@ fn what_cannot_be_read_is_unknown() {
             "secret",
         ),
         ("snapshot", |facts| facts.snapshot = Err(unknown()), "no_snapshot"),
-        ("Lease", |facts| facts.lease = Err(unknown()), "leader"),
-        ("reconcilers", |facts| facts.reconcilers = Err(unknown()), "reconciler"),
-        ("definition", |facts| facts.definition = Err(unknown()), "definition"),
+        ("Lease", |facts| facts.installation.lease = Err(unknown()), "leader"),
+        ("reconcilers", |facts| facts.installation.pods = Err(unknown()), "reconciler"),
+        ("definition", |facts| facts.installation.definition = Err(unknown()), "definition"),
         ("policies", |facts| facts.policies = Err(unknown()), "network"),
-        ("other policies", |facts| facts.reconciler_policies = Err(unknown()), "network"),
+        ("other policies", |facts| facts.installation.policies = Err(unknown()), "network"),
         ("budgets", |facts| facts.budgets = Err(unknown()), "budget"),
         ("a right", |facts| facts.rights[3].1 = Err(unknown()), "rights"),
-        ("the apiserver's time", |facts| facts.apiserver_time = Err(unknown()), "clock"),
+        (
+            "the apiserver's time",
+            |facts| facts.installation.apiserver_time = Err(unknown()),
+            "clock",
+        ),
         (
             "the operator's object",
             |facts| {

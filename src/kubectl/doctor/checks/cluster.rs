@@ -33,29 +33,23 @@ pub(crate) fn check_spec(facts: &Facts) -> Vec<Finding> {
         ));
     }
     if facts.cluster.spec.paused {
-        found.push(
-            Finding::error(
-                "paused",
-                facts.object(),
-                "spec.paused is true: no node is stopped",
-                format!("kubectl stayput -n {namespace} resume {name}"),
-            )
-            .into_warning(),
-        );
+        found.push(Finding::warning(
+            "paused",
+            facts.object(),
+            "spec.paused is true: no node is stopped",
+            format!("kubectl stayput -n {namespace} resume {name}"),
+        ));
     }
     let engine = &facts.cluster.spec.engine;
     let sends_plain = engine.scheme == Scheme::Http && engine.credentials_secret.is_some();
     if sends_plain && engine.allow_plain_credentials {
-        found.push(
-            Finding::error(
-                "plain_credentials",
-                facts.object(),
-                "the engine's credentials are sent over plain http, where they can be read on the \
+        found.push(Finding::warning(
+            "plain_credentials",
+            facts.object(),
+            "the engine's credentials are sent over plain http, where they can be read on the \
                  network",
-                edit(),
-            )
-            .into_warning(),
-        );
+            edit(),
+        ));
     }
     found.extend(pods(facts));
     found
@@ -65,9 +59,7 @@ fn pods(facts: &Facts) -> Option<Finding> {
     let namespace = facts.namespace();
     let remedy = format!("kubectl -n {namespace} get pods --show-labels");
     match &facts.pods {
-        Err(unknown) => {
-            Some(Finding::error("no_pods", facts.object(), &unknown.message, remedy).into_unknown())
-        }
+        Err(unknown) => Some(Finding::unknown("no_pods", facts.object(), &unknown.message, remedy)),
         Ok(pods) if pods.is_empty() => {
             let message = "its selector finds no pod in its namespace";
             Some(Finding::error("no_pods", facts.object(), message, remedy))
@@ -87,7 +79,7 @@ pub(crate) fn check_status(facts: &Facts) -> Vec<Finding> {
     let is_behind = status.observed_generation < facts.cluster.metadata.generation;
     let behind = is_behind.then(|| {
         let message = "the reconciler has not seen the last change of the spec yet";
-        Finding::error("status_behind", facts.object(), message, look(facts)).into_warning()
+        Finding::warning("status_behind", facts.object(), message, look(facts))
     });
     behind.into_iter().collect()
 }
@@ -144,9 +136,9 @@ fn severity(facts: &Facts, condition: &Condition) -> Option<Severity> {
 }
 
 /// A Secret that the spec names.
-struct Named<'a> {
+pub(crate) struct Named<'a> {
     field: &'static str,
-    name: &'a str,
+    pub(crate) name: &'a str,
     use_: Use,
 }
 
@@ -160,10 +152,11 @@ enum Use {
 
 pub(crate) fn check_credentials(facts: &Facts) -> Vec<Finding> {
     let spec = facts.cluster.completed_spec();
-    named(&spec).iter().flat_map(|named| of_secret(facts, named)).collect()
+    named_secrets(&spec).iter().flat_map(|named| of_secret(facts, named)).collect()
 }
 
-fn named(spec: &SearchClusterSpec) -> Vec<Named<'_>> {
+/// The Secrets that the spec names.
+pub(crate) fn named_secrets(spec: &SearchClusterSpec) -> Vec<Named<'_>> {
     let auth = &spec.manager.auth;
     let all = [
         ("spec.engine.credentialsSecret", spec.engine.credentials_secret.as_deref(), Use::Engine),
@@ -192,8 +185,7 @@ fn of_secret(facts: &Facts, named: &Named<'_>) -> Vec<Finding> {
         None => return Vec::new(),
         Some(Err(unknown)) => {
             let remedy = format!("kubectl -n {namespace} auth can-i get secret/{name}");
-            let finding = Finding::error("secret", object, &unknown.message, remedy);
-            return vec![finding.into_unknown()];
+            return vec![Finding::unknown("secret", object, &unknown.message, remedy)];
         }
         Some(Ok(None)) => {
             let message = format!("{field} names it, and it is not there");
@@ -247,8 +239,7 @@ pub(crate) fn check_certificates(facts: &Facts) -> Vec<Finding> {
                 let remedy =
                     format!("kubectl -n {} auth can-i get secret/{name}", facts.namespace());
                 let object = format!("Secret/{name}");
-                let finding = Finding::error("certificate", object, &unknown.message, remedy);
-                found.push(finding.into_unknown());
+                found.push(Finding::unknown("certificate", object, &unknown.message, remedy));
             }
             Ok(None) | Err(_) => {}
         }
@@ -289,13 +280,12 @@ fn certificate_of(facts: &Facts, name: &str, secret: &Secret) -> Option<Finding>
     };
     let now = facts.now.0 / 1000;
     let end = time_to_second(Time(validity.not_after * 1000));
-    let ends = |how: &str| {
-        Finding::error("certificate", &object, format!("{at} in it {how} at {end}"), &look)
-    };
     if now > validity.not_after {
-        return Some(ends("has expired"));
+        let message = format!("{at} in it has expired at {end}");
+        return Some(Finding::error("certificate", object, message, look));
     }
-    (now >= validity.notice()).then(|| ends("expires").into_warning())
+    let message = format!("{at} in it expires at {end}");
+    (now >= validity.notice()).then(|| Finding::warning("certificate", object, message, look))
 }
 
 /// True if the spec names the Secret as that of a CA.
@@ -310,8 +300,7 @@ pub(crate) fn check_disruption(facts: &Facts) -> Vec<Finding> {
     let budgets = match &facts.budgets {
         Ok(budgets) => budgets,
         Err(unknown) => {
-            let finding = Finding::error("budget", facts.object(), &unknown.message, get);
-            return vec![finding.into_unknown()];
+            return vec![Finding::unknown("budget", facts.object(), &unknown.message, get)];
         }
     };
     let mut found = Vec::new();
@@ -325,30 +314,24 @@ pub(crate) fn check_disruption(facts: &Facts) -> Vec<Finding> {
             .map(ResourceExt::name_any)
             .collect();
         match of_pod.as_slice() {
-            [] => found.push(
-                Finding::error(
-                    "no_budget",
-                    facts.object(),
-                    "no PodDisruptionBudget selects its pods: a drain of a Kubernetes node may take \
+            [] => found.push(Finding::note(
+                "no_budget",
+                facts.object(),
+                "no PodDisruptionBudget selects its pods: a drain of a Kubernetes node may take \
                      a second node down while one is restarted",
-                    format!(
-                        "kubectl -n {namespace} create poddisruptionbudget {name} \
+                format!(
+                    "kubectl -n {namespace} create poddisruptionbudget {name} \
                          --max-unavailable=1 --selector={}",
-                        shell_word(&selector(facts))
-                    ),
-                )
-                .into_note(),
-            ),
+                    shell_word(&selector(facts))
+                ),
+            )),
             [_] => {}
-            several => found.push(
-                Finding::error(
-                    "several_budgets",
-                    format!("Pod/{}", pod.name_any()),
-                    format!("{} select it: Kubernetes can evict no such pod", several.join(" and ")),
-                    get.clone(),
-                )
-                .into_warning(),
-            ),
+            several => found.push(Finding::warning(
+                "several_budgets",
+                format!("Pod/{}", pod.name_any()),
+                format!("{} select it: Kubernetes can evict no such pod", several.join(" and ")),
+                get.clone(),
+            )),
         }
     }
     found.dedup();

@@ -11,9 +11,9 @@ pub(crate) fn check_reconciler(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = lease(facts).into_iter().collect();
     let object = format!("Deployment/{NAME}");
     let get = format!("kubectl -n {NAMESPACE} get pods,events");
-    match &facts.reconcilers {
+    match &facts.installation.pods {
         Err(unknown) => {
-            found.push(Finding::error("reconciler", object, &unknown.message, get).into_unknown());
+            found.push(Finding::unknown("reconciler", object, &unknown.message, get));
         }
         Ok(pods) if pods.is_empty() => {
             let message = format!("no pod of the reconciler is in namespace {NAMESPACE}");
@@ -28,7 +28,7 @@ pub(crate) fn check_reconciler(facts: &Facts) -> Vec<Finding> {
             found.extend(pods.iter().filter(|pod| !is_ready(pod)).map(|pod| {
                 let (name, message) = (pod.name_any(), "it is not ready");
                 let remedy = format!("kubectl -n {NAMESPACE} logs {name}");
-                Finding::error("reconciler", format!("Pod/{name}"), message, remedy).into_warning()
+                Finding::warning("reconciler", format!("Pod/{name}"), message, remedy)
             }));
         }
     }
@@ -38,14 +38,13 @@ pub(crate) fn check_reconciler(facts: &Facts) -> Vec<Finding> {
 /// A finding if none of the replicas is the leader.
 fn lease(facts: &Facts) -> Option<Finding> {
     let log = format!("kubectl -n {NAMESPACE} logs deployment/{NAME}");
-    let finding = |message: &str| Finding::error("leader", format!("Lease/{NAME}"), message, log);
-    match &facts.lease {
-        Err(unknown) => Some(finding(&unknown.message).into_unknown()),
-        Ok(_) => {
-            let why = facts.why_no_reconciler()?;
-            Some(finding(&format!("{why}; no node is restarted, and no debt is undone")))
-        }
+    let object = format!("Lease/{NAME}");
+    if let Err(unknown) = &facts.installation.lease {
+        return Some(Finding::unknown("leader", object, &unknown.message, log));
     }
+    let why = facts.why_no_reconciler()?;
+    let message = format!("{why}; no node is restarted, and no debt is undone");
+    Some(Finding::error("leader", object, message, log))
 }
 
 pub(crate) fn check_rights(facts: &Facts) -> Vec<Finding> {
@@ -70,7 +69,7 @@ pub(crate) fn check_rights(facts: &Facts) -> Vec<Finding> {
             "kubectl -n {namespace} auth can-i patch pods \
              --as=system:serviceaccount:stayput:stayput-reconciler"
         );
-        Finding::error("rights", object, message, remedy).into_unknown()
+        Finding::unknown("rights", object, message, remedy)
     });
     denied.into_iter().chain(unknown).collect()
 }
@@ -113,14 +112,14 @@ pub(crate) fn check_managers(facts: &Facts) -> Vec<Finding> {
         Err(unknown) => {
             let message =
                 format!("cannot check whether managers and engine answer: {}", unknown.message);
-            let unknown = Finding::error("no_snapshot", facts.object(), message, reach(facts));
+            let unknown = Finding::unknown("no_snapshot", facts.object(), message, reach(facts));
             let unreachable =
                 facts.cluster.status.as_ref().map_or(0, |status| status.report.counts.unreachable);
             let counted = (unreachable > 0).then(|| {
                 let message = format!("{unreachable} managers do not answer the reconciler");
                 Finding::error("manager_unreachable", facts.object(), message, status)
             });
-            [unknown.into_unknown()].into_iter().chain(counted).collect()
+            [unknown].into_iter().chain(counted).collect()
         }
     }
 }
@@ -177,7 +176,7 @@ fn of_pod(namespace: &str, pod: &Pod) -> Vec<Finding> {
         );
         let remedy = "make it again with the image that the pod has now: stayput warm, in the build of \
                       that image; one that `inject --warm` made is remade with the next pod";
-        found.push(Finding::error("archive_not_used", &object, message, remedy).into_note());
+        found.push(Finding::note("archive_not_used", &object, message, remedy));
     }
     found
 }

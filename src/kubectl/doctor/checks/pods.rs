@@ -24,15 +24,12 @@ pub(crate) fn check_owners(facts: &Facts) -> Vec<Finding> {
         let controller = pod.owner_references().iter().find(|owner| owner.controller == Some(true));
         let (namespace, name) = (facts.namespace(), pod.name_any());
         match controller {
-            None => found.push(
-                Finding::error(
-                    "no_owner",
-                    format!("Pod/{name}"),
-                    "nothing owns it: nobody makes it again if its node is lost",
-                    format!("kubectl -n {namespace} get pods -o yaml"),
-                )
-                .into_note(),
-            ),
+            None => found.push(Finding::note(
+                "no_owner",
+                format!("Pod/{name}"),
+                "nothing owns it: nobody makes it again if its node is lost",
+                format!("kubectl -n {namespace} get pods -o yaml"),
+            )),
             Some(owner) if !is_stateful_set(owner) => found.push(Finding::error(
                 "other_owner",
                 format!("Pod/{name}"),
@@ -58,7 +55,7 @@ fn of_set(facts: &Facts, name: &str) -> Vec<Finding> {
     let get = format!("kubectl -n {namespace} get statefulset {} -o yaml", shell_word(name));
     let set = match &facts.sets[name] {
         Err(unknown) => {
-            return vec![Finding::error("owner", object, &unknown.message, get).into_unknown()];
+            return vec![Finding::unknown("owner", object, &unknown.message, get)];
         }
         Ok(None) => {
             let message = "it is not there, although pods say that it owns them";
@@ -80,16 +77,15 @@ fn of_set(facts: &Facts, name: &str) -> Vec<Finding> {
         .collect();
     // Of an operator's StatefulSet the operator decides.
     if set.replaced_from.is_some() && set.operator.is_none() {
-        let finding = Finding::error(
-            "replaces_pods",
-            object,
-            "its update strategy is RollingUpdate: with every edit of its template it replaces its \
-             pods by itself, without the rules",
-            set.on_delete_command(namespace),
-        );
-        // Then no edit can be carried out.
-        let is_needed = facts.cluster.spec.update.mode == UpdateMode::InPlace;
-        found.push(if is_needed { finding } else { finding.into_warning() });
+        let message = "its update strategy is RollingUpdate: with every edit of its template it \
+                       replaces its pods by itself, without the rules";
+        let remedy = set.on_delete_command(namespace);
+        // In place no edit can be carried out then.
+        found.push(if facts.cluster.spec.update.mode == UpdateMode::InPlace {
+            Finding::error("replaces_pods", object, message, remedy)
+        } else {
+            Finding::warning("replaces_pods", object, message, remedy)
+        });
     }
     found
 }
@@ -148,14 +144,12 @@ fn of_object(facts: &Facts, kind: &str, name: &str) -> Option<Finding> {
             ));
         }
         let remedy = format!("kubectl stayput -n {namespace} status {}", facts.name());
-        return Some(Finding::error("operator", object, message, remedy).into_note());
+        return Some(Finding::note("operator", object, message, remedy));
     }
     let found = match &facts.operated[&(kind.to_owned(), name.to_owned())] {
         Err(unknown) => {
             let remedy = format!("kubectl -n {namespace} get elasticsearch {name} -o yaml");
-            return Some(
-                Finding::error("operator", object, &unknown.message, remedy).into_unknown(),
-            );
+            return Some(Finding::unknown("operator", object, &unknown.message, remedy));
         }
         Ok(found) => found.as_ref()?,
     };
@@ -166,7 +160,7 @@ fn of_object(facts: &Facts, kind: &str, name: &str) -> Option<Finding> {
              ECK 3.5 on {PAUSE} pauses only its restarts"
         );
         let remedy = annotate(&format!("{PAUSE}=true {MANAGED}-"));
-        return Some(Finding::error("operator_unmanaged", object, message, remedy).into_warning());
+        return Some(Finding::warning("operator_unmanaged", object, message, remedy));
     }
     if !is(PAUSE, "true") {
         let message = format!(
@@ -175,7 +169,7 @@ fn of_object(facts: &Facts, kind: &str, name: &str) -> Option<Finding> {
              exclusions, so its nodes are stopped with the allocation setting"
         );
         let remedy = annotate(&format!("{PAUSE}=true"));
-        return Some(Finding::error("operator", object, message, remedy).into_warning());
+        return Some(Finding::warning("operator", object, message, remedy));
     }
     if is_paused(found) {
         return None;
@@ -186,7 +180,7 @@ fn of_object(facts: &Facts, kind: &str, name: &str) -> Option<Finding> {
          a restart takes, in which it does not renew certificates either"
     );
     let remedy = annotate(&format!("{MANAGED}=false"));
-    Some(Finding::error("operator", object, message, remedy).into_warning())
+    Some(Finding::warning("operator", object, message, remedy))
 }
 
 /// True if a person has confirmed that the OpenSearch operator does not recover clusters by itself.
@@ -223,18 +217,15 @@ fn of_pod(facts: &Facts, pod: &Pod) -> Vec<Finding> {
             format!("container {container_name} starts the engine without the manager"),
             &remedy,
         )),
-        Entrypoint::Behind(program) => Some(
-            Finding::error(
-                "manager_behind_shell",
-                &object,
-                format!(
-                    "{program} stays in front of the manager in container {container_name}: the \
+        Entrypoint::Behind(program) => Some(Finding::warning(
+            "manager_behind_shell",
+            &object,
+            format!(
+                "{program} stays in front of the manager in container {container_name}: the \
                      manager is not the first process, and gets no signal of the kubelet"
-                ),
-                &remedy,
-            )
-            .into_warning(),
-        ),
+            ),
+            &remedy,
+        )),
         Entrypoint::Manager => state_directory(&object, &written, container, &remedy),
     };
     let targets = pod.spec.as_ref().map(probe_targets).unwrap_or_default();
@@ -249,7 +240,7 @@ fn of_pod(facts: &Facts, pod: &Pod) -> Vec<Finding> {
              place runs on the old content",
             files.join(", ")
         );
-        Finding::error("sub_path", &object, message, &remedy).into_warning()
+        Finding::warning("sub_path", &object, message, &remedy)
     });
     let policy = not_made_anew(&object, &container_name, container, facts, pod);
     entry.into_iter().chain(probe).chain(by_sub_path).chain(policy).collect()
@@ -274,7 +265,7 @@ fn not_made_anew(
         "container {name} has restartPolicy: {policy}: the kubelet makes no other container in the same \
          pod, so that what needs one needs another pod (replace)"
     );
-    Some(Finding::error("restart_policy", object, message, remedy).into_warning())
+    Some(Finding::warning("restart_policy", object, message, remedy))
 }
 
 /// The command that shows the manager's changes of the pods of this owner: in the object that a person
@@ -299,7 +290,7 @@ fn state_directory(object: &str, pod: &Value, container: &Value, remedy: &str) -
     let directory = match manager_option(container, "state-dir") {
         Err(unknown) => {
             let message = format!("{} has no value in the spec of the pod", unknown.option);
-            return Some(error(message).into_unknown());
+            return Some(Finding::unknown("state_directory", object, message, remedy));
         }
         Ok(values) => values.into_iter().next_back(),
     };
@@ -323,11 +314,11 @@ fn state_directory(object: &str, pod: &Value, container: &Value, remedy: &str) -
     let mut volumes = pod["volumes"].as_array().into_iter().flatten();
     let claim = volumes.find(|volume| volume["name"] == mount["name"])?;
     claim["persistentVolumeClaim"].is_object().then(|| {
-        error(format!(
+        let message = format!(
             "--state-dir {directory} is on a volume that outlives the pod: a new pod would take over \
              the journal of another one; an emptyDir is right"
-        ))
-        .into_warning()
+        );
+        Finding::warning("state_directory", object, message, remedy)
     })
 }
 
@@ -357,7 +348,7 @@ fn finding(facts: &Facts, pods: &[String], one: &Unwatched) -> Finding {
         SourceKind::ConfigMap => "configmap",
     };
     let (name, namespace) = (&source.name, facts.namespace());
-    Finding::error(
+    Finding::note(
         "not_watched",
         pods.join(", "),
         format!(
@@ -368,7 +359,6 @@ fn finding(facts: &Facts, pods: &[String], one: &Unwatched) -> Finding {
         ),
         format!("kubectl -n {namespace} describe {kind} {name}"),
     )
-    .into_note()
 }
 
 /// True if an operator decides about the pod's mounts, and restarts it for them.
@@ -390,7 +380,7 @@ fn relabelled_pod(pod: &Pod) -> Option<Finding> {
     (!written.is_empty()).then(|| {
         let message =
             format!("it was changed to its edited template while it ran: {}", written.join(", "));
-        Finding::error("relabelled", format!("Pod/{}", pod.name_any()), message, remedy).into_note()
+        Finding::note("relabelled", format!("Pod/{}", pod.name_any()), message, remedy)
     })
 }
 

@@ -67,15 +67,12 @@ pub(crate) fn check_versions(facts: &Facts) -> Vec<Finding> {
     let Ok(taken) = &facts.snapshot else { return found };
     let reconciler = taken.saved.version();
     if reconciler != OURS {
-        found.push(
-            Finding::error(
-                "version",
-                "Deployment/stayput-reconciler",
-                format!("the reconciler has version {reconciler}, and kubectl stayput {OURS}"),
-                reinstall(facts),
-            )
-            .into_warning(),
-        );
+        found.push(Finding::warning(
+            "version",
+            "Deployment/stayput-reconciler",
+            format!("the reconciler has version {reconciler}, and kubectl stayput {OURS}"),
+            reinstall(facts),
+        ));
     }
     let mut others: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for pod in &taken.saved.snapshot.pods {
@@ -87,7 +84,7 @@ pub(crate) fn check_versions(facts: &Facts) -> Vec<Finding> {
     }
     let namespace = facts.namespace();
     found.extend(others.into_iter().map(|(version, pods)| {
-        Finding::error(
+        Finding::warning(
             "version",
             format!("Pod/{}", pods[0]),
             format!(
@@ -96,7 +93,6 @@ pub(crate) fn check_versions(facts: &Facts) -> Vec<Finding> {
             ),
             format!("kubectl stayput -n {namespace} diff {}", facts.name()),
         )
-        .into_warning()
     }));
     found.extend(facts.known_pods().iter().filter_map(|pod| upgraded_in_place(facts, taken, pod)));
     found
@@ -129,10 +125,7 @@ fn upgraded_in_place(facts: &Facts, taken: &Taken, pod: &Pod) -> Option<Finding>
     let newer = image.strip_suffix(before).filter(|rest| rest.ends_with(':'));
     let newer = newer.map(|repository| format!("{container}={repository}{version}"));
     let remedy = to_newer_image(facts, &set, newer);
-    Some(
-        Finding::error("version", format!("Pod/{}", pod.name_any()), message, remedy)
-            .into_warning(),
-    )
+    Some(Finding::warning("version", format!("Pod/{}", pod.name_any()), message, remedy))
 }
 
 /// The commands that bring another image into the template; an editor is opened where its name is not known.
@@ -169,7 +162,7 @@ fn image_of<'a>(spec: &'a PodSpec, container: &str) -> Option<&'a str> {
 
 /// The schemas of the installed definition, if one was read.
 fn schemas(facts: &Facts) -> Option<Vec<Value>> {
-    let theirs = facts.definition.as_ref().ok()?.as_ref()?;
+    let theirs = facts.installation.definition.as_ref().ok()?.as_ref()?;
     let schemas = theirs.spec.versions.iter().filter_map(|version| version.schema.as_ref());
     Some(schemas.map(|schema| json!(schema.open_api_v3_schema)).collect())
 }
@@ -177,18 +170,16 @@ fn schemas(facts: &Facts) -> Option<Vec<Value>> {
 /// A finding if the definition and this program know different fields: Kubernetes silently drops fields
 /// that the definition does not have.
 fn definition(facts: &Facts) -> Option<Finding> {
-    if let Err(unknown) = &facts.definition {
+    if let Err(unknown) = &facts.installation.definition {
         let look = "kubectl get customresourcedefinition searchclusters.stayput.dev";
-        return Some(
-            Finding::error("definition", DEFINITION, &unknown.message, look).into_unknown(),
-        );
+        return Some(Finding::unknown("definition", DEFINITION, &unknown.message, look));
     }
     let newer = newer(facts);
     if let Some(Newer::Definition(unknown)) = &newer {
         let message =
             format!("it is newer than kubectl stayput {OURS}, which does not know {unknown}");
         let remedy = newer.as_ref().map(upgrade_this_program).unwrap_or_default();
-        return Some(Finding::error("definition", DEFINITION, message, remedy).into_warning());
+        return Some(Finding::warning("definition", DEFINITION, message, remedy));
     }
     let missing = missing_fields(&schemas(facts)?)?;
     let message = format!(
@@ -213,9 +204,9 @@ type Ahead = [i64; 2];
 
 pub(crate) fn check_clock(facts: &Facts) -> Vec<Finding> {
     let taken = facts.snapshot.as_ref().ok();
-    let mut found: Vec<Finding> = match &facts.apiserver_time {
+    let mut found: Vec<Finding> = match &facts.installation.apiserver_time {
         Err(unknown) => {
-            vec![Finding::error("clock", RECONCILER, &unknown.message, REMEDY).into_unknown()]
+            vec![Finding::unknown("clock", RECONCILER, &unknown.message, REMEDY)]
         }
         Ok(time) => {
             let reconciler = taken.and_then(|taken| reconciler(time, taken));
@@ -233,8 +224,8 @@ fn machine(time: &ApiserverTime) -> Option<Finding> {
         "this machine's clock is {} the apiserver's: times and ages are shown wrong by as much",
         in_words(difference)
     );
-    let finding = || Finding::error("clock", "this machine", message, "timedatectl status");
-    (difference.abs() >= LARGE).then(|| finding().into_warning())
+    (difference.abs() >= LARGE)
+        .then(|| Finding::warning("clock", "this machine", message, "timedatectl status"))
 }
 
 /// Compares the reconciler's clock with the apiserver's.
@@ -246,8 +237,11 @@ fn reconciler(time: &ApiserverTime, taken: &Taken) -> Option<Finding> {
         return None;
     }
     let message = format!("the reconciler's clock is {} the apiserver's", in_words(difference));
-    let finding = Finding::error("clock", RECONCILER, message, REMEDY);
-    Some(if difference.abs() < TOO_LARGE { finding.into_warning() } else { finding })
+    Some(if difference.abs() < TOO_LARGE {
+        Finding::warning("clock", RECONCILER, message, REMEDY)
+    } else {
+        Finding::error("clock", RECONCILER, message, REMEDY)
+    })
 }
 
 /// Compares the managers' clocks with the reconciler's.
@@ -264,7 +258,7 @@ fn managers(facts: &Facts, taken: &Taken) -> Vec<Finding> {
             let message = format!("{message}: it may refuse tokens, {LEEWAY} s are allowed");
             return Some(Finding::error("clock", object, message, REMEDY));
         }
-        Some(Finding::error("clock", object, message, REMEDY).into_warning())
+        Some(Finding::warning("clock", object, message, REMEDY))
     };
     taken.saved.snapshot.pods.iter().filter_map(of_pod).collect()
 }

@@ -88,7 +88,8 @@ fn clocks() {
     // So is an answer of the apiserver that takes long.
     ahead(&mut facts, 0);
     let (asked, answered) = (now(), now().plus(40_000));
-    facts.apiserver_time = Ok(ApiserverTime { asked, server: now().plus(20_000), answered });
+    facts.installation.apiserver_time =
+        Ok(ApiserverTime { asked, server: now().plus(20_000), answered });
     assert_eq!(findings(&facts), []);
 }
 
@@ -100,8 +101,9 @@ fn a_wrong_clock_of_this_machine_is_no_fault_of_the_reconciler() {
     {
         let server = Time(now().0.checked_add_signed(server * 1000).unwrap());
         let mut facts = healthy();
-        facts.apiserver_time = Ok(ApiserverTime { asked: now(), server, answered: now() });
-        facts.lease = Ok(Some(from(json!({"spec": {
+        facts.installation.apiserver_time =
+            Ok(ApiserverTime { asked: now(), server, answered: now() });
+        facts.installation.lease = Ok(Some(from(json!({"spec": {
             "holderIdentity": "one", "renewTime": server.to_string(),
         }}))));
         facts.snapshot = Err(unknown());

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use stayput_kube_access::cluster::crd;
 use stayput_restart::{Saved, Time, Unknown};
 
-use crate::doctor::{ApiserverTime, Facts, Right, Taken};
+use crate::doctor::{ApiserverTime, Facts, Installation, Right, Taken};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -41,23 +41,29 @@ pub(crate) fn healthy() -> Facts {
         ]),
         ignored: BTreeMap::new(),
         snapshot: Ok(Taken { asked: now(), saved: saved(|_| {}), answered: now() }),
-        lease: Ok(Some(from(json!({
-            "metadata": {"name": "stayput-reconciler"},
-            "spec": {"holderIdentity": "reconciler-0", "renewTime": "2026-11-21T03:09:58.000000Z"},
-        })))),
-        reconcilers: Ok(vec![from(json!({
-            "metadata": {"name": "reconciler-0"},
-            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-        }))]),
-        reconciler_namespace: Ok(Some(from(json!({"metadata": {"name": "stayput"}})))),
-        definition: Ok(Some(crd())),
         policies: Ok(vec![]),
-        reconciler_policies: Ok(vec![from(egress())]),
         budgets: Ok(vec![from(json!({
             "metadata": {"name": "logs"}, "spec": {"selector": {"matchLabels": {"app": "logs"}}},
         }))]),
         rights: rights.into(),
+        installation: installation(),
+    }
+}
+
+fn installation() -> Installation {
+    Installation {
         apiserver_time: Ok(ApiserverTime { asked: now(), server: now(), answered: now() }),
+        definition: Ok(Some(crd())),
+        lease: Ok(Some(from(json!({
+            "metadata": {"name": "stayput-reconciler"},
+            "spec": {"holderIdentity": "reconciler-0", "renewTime": "2026-11-21T03:09:58.000000Z"},
+        })))),
+        pods: Ok(vec![from(json!({
+            "metadata": {"name": "reconciler-0"},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        }))]),
+        namespace: Ok(Some(from(json!({"metadata": {"name": "stayput"}})))),
+        policies: Ok(vec![from(egress())]),
     }
 }
 

@@ -116,7 +116,7 @@ fn without_a_snapshot_the_status_still_counts() {
     assert!(found[1].remedy.contains("port-forward"), "{found:?}");
     let again = "kubectl stayput -n search doctor logs --reconciler http://127.0.0.1:9198";
     assert!(found[1].remedy.ends_with(again), "{found:?}");
-    facts.lease = Ok(None);
+    facts.installation.lease = Ok(None);
     let found = findings(&facts);
     let found = found.iter().find(|finding| finding.code == "no_snapshot").unwrap();
     assert_eq!(found.remedy, "kubectl -n stayput logs deployment/stayput-reconciler");
@@ -255,11 +255,11 @@ fn versions() {
         (
             "an older definition",
             |facts| {
-                let mut old = json!(facts.definition.as_ref().unwrap());
+                let mut old = json!(facts.installation.definition.as_ref().unwrap());
                 let version = &mut old["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
                 let spec = &mut version["properties"]["spec"]["properties"];
                 spec.as_object_mut().unwrap().remove("stopped");
-                facts.definition = Ok(Some(from(old)));
+                facts.installation.definition = Ok(Some(from(old)));
             },
             Error,
             "definition",
@@ -278,10 +278,10 @@ fn versions() {
 }
 
 fn newer_definition(facts: &mut Facts) {
-    let mut new = json!(facts.definition.as_ref().unwrap());
+    let mut new = json!(facts.installation.definition.as_ref().unwrap());
     let version = &mut new["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     version["properties"]["spec"]["properties"]["newer"] = json!({"type": "string"});
-    facts.definition = Ok(Some(from(new)));
+    facts.installation.definition = Ok(Some(from(new)));
 }
 
 /// What has another version in the cluster is never replaced by an older definition: Kubernetes would
@@ -292,18 +292,18 @@ fn nothing_older_is_installed_over_a_newer_version() {
         ("definition", newer_definition),
         ("reconciler", |facts| {
             facts.see(|it| it["stayput"] = json!("9.0.0"));
-            let mut other = json!(facts.definition.as_ref().unwrap());
+            let mut other = json!(facts.installation.definition.as_ref().unwrap());
             let version = &mut other["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
             let spec = version["properties"]["spec"]["properties"].as_object_mut().unwrap();
             spec.remove("stopped");
-            facts.definition = Ok(Some(from(other)));
+            facts.installation.definition = Ok(Some(from(other)));
         }),
     ];
     for (what, change) in newer {
         let mut facts = healthy();
         change(&mut facts);
         facts.rights[1].1 = Ok(false);
-        facts.reconcilers = Ok(vec![]);
+        facts.installation.pods = Ok(vec![]);
         let found = findings(&facts);
         for code in ["definition", "rights", "reconciler"] {
             let finding = found.iter().find(|one| one.code == code).unwrap();
@@ -320,7 +320,7 @@ fn the_reconciler() {
     each(&[
         (
             "never there",
-            |facts| facts.lease = Ok(None),
+            |facts| facts.installation.lease = Ok(None),
             Error,
             "leader",
             "Lease/stayput-reconciler",
@@ -328,7 +328,7 @@ fn the_reconciler() {
         ),
         (
             "no leader",
-            |facts| facts.lease = Ok(Some(from(json!({"spec": {}})))),
+            |facts| facts.installation.lease = Ok(Some(from(json!({"spec": {}})))),
             Error,
             "leader",
             "Lease/stayput-reconciler",
@@ -337,7 +337,7 @@ fn the_reconciler() {
         (
             "a leader that is dead",
             |facts| {
-                facts.lease = Ok(Some(from(json!({"spec": {
+                facts.installation.lease = Ok(Some(from(json!({"spec": {
                     "holderIdentity": "one", "renewTime": "2026-11-21T03:00:00.000000Z",
                 }}))));
             },
@@ -348,7 +348,7 @@ fn the_reconciler() {
         ),
         (
             "no pods",
-            |facts| facts.reconcilers = Ok(vec![]),
+            |facts| facts.installation.pods = Ok(vec![]),
             Error,
             "reconciler",
             RECONCILER,
@@ -356,7 +356,7 @@ fn the_reconciler() {
         ),
         (
             "a pod that is not ready",
-            |facts| facts.reconcilers = Ok(vec![from(json!({"metadata": {"name": "r"}}))]),
+            |facts| facts.installation.pods = Ok(vec![from(json!({"metadata": {"name": "r"}}))]),
             Warning,
             "reconciler",
             "Pod/r",
