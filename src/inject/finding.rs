@@ -2,16 +2,19 @@
 
 use std::fmt;
 
-/// A finding: place, problem and remedy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// One thing that cannot be done, or should be known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
-    /// Number of the document in the input, from 1.
+    /// Number of the document in the file, from 1.
     pub document: usize,
-    /// Kind and name of the object, as in `StatefulSet/logs`, if it can be read.
+    /// Kind and name of the object, if it can be read.
     pub object: Option<String>,
     /// The field, as in `spec.template.spec.containers[name=opensearch].command`.
     pub field: Option<String>,
-    /// Severity: a note does not prevent output.
+    /// How bad it is.
     pub severity: Severity,
     /// The problem.
     pub message: String,
@@ -19,12 +22,14 @@ pub struct Finding {
     pub remedy: String,
 }
 
-/// Severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SeverityOutput")]
 pub enum Severity {
     /// Nothing is written.
     Error,
-    /// Output is written; a person should know this.
+    /// Manifests are written, and a person should know this.
     Note,
 }
 

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::finding::{Finding, ObjectIssue, Severity};
@@ -26,14 +28,14 @@ pub struct Outcome {
     pub without_engine: Vec<Finding>,
 }
 
-/// An object that was changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Changed {
-    /// Number of the document in the input, from 1.
+    /// Number of the document in the file, from 1.
     pub document: usize,
-    /// Kind and name.
+    /// Kind and name, as in `StatefulSet/logs`.
     pub object: String,
-    /// Fields that are added, replaced and removed, compared with the input.
+    /// Fields that would be added, replaced and removed, compared with the input; for people.
     pub edits: Vec<String>,
 }
 

@@ -19,8 +19,8 @@ use stayput_restart::{Request, Strategy};
 use crate::apiserver::ApiError;
 use crate::error::Exit;
 use crate::format::{NOT_PROCESSED, node_count};
-use crate::json::ForecastOutput;
 use crate::selection::SelectionError;
+use crate::snapshot::DatedForecast;
 use crate::view::ClusterView;
 
 /// Result of a command, for people and for programs.
@@ -67,7 +67,7 @@ pub(crate) struct ActionOutput {
     pub(crate) steps: Vec<String>,
     /// Of `restart --dry-run`: what the request would do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) forecast: Option<Box<ForecastOutput>>,
+    pub(crate) forecast: Option<Box<DatedForecast>>,
     /// Of `restart --dry-run`: why the reconciler gave no snapshot to work that out from; for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_forecast: Option<String>,

@@ -76,58 +76,24 @@ pub(crate) struct PodDiff {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) removed: Option<String>,
     /// Every field that differs, those that ask for the highest step first.
-    pub(crate) because: Vec<FieldDiff>,
+    pub(crate) because: Vec<Difference>,
     /// True if the owner wants another revision of the template.
     #[serde(skip)]
     pub(crate) is_outdated: bool,
 }
 
-/// A field that differs.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "DifferenceOutput")]
-pub(crate) struct FieldDiff {
-    pub(crate) field: String,
-    /// At most 80 characters; absent if there is none, or if it may be secret.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) from: Option<String>,
-    /// The wanted value, in at most 80 characters; absent if there is none, or if it may be secret.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) to: Option<String>,
-    /// The step that this field alone needs.
-    pub(crate) step: &'static str,
-}
-
 impl PodDiff {
     fn new(pod: String, node: String, wanted: Wanted, is_outdated: bool) -> Self {
-        let mut diff = Self {
-            pod,
-            node,
-            step: None,
-            kept: None,
-            unknown: None,
-            removed: None,
-            because: Vec::new(),
-            is_outdated,
-        };
+        let because = Vec::new();
+        let (step, kept, unknown, removed) = (None, None, None, None);
+        let none = Self { pod, node, step, kept, unknown, removed, because, is_outdated };
         match wanted {
-            Wanted::Removed(why) => diff.removed = Some(why),
-            Wanted::Unknown(reason) => diff.unknown = Some(reason.to_string()),
-            Wanted::Update(update) => {
-                diff.step = Some(update.step.name());
-                diff.kept = Some(update.step.keeps());
-                let fields = update.because.into_iter();
-                diff.because = fields
-                    .map(|Difference { field, from, to, step }| FieldDiff {
-                        field,
-                        from,
-                        to,
-                        step: step.name(),
-                    })
-                    .collect();
+            Wanted::Removed(why) => Self { removed: Some(why), ..none },
+            Wanted::Unknown(reason) => Self { unknown: Some(reason.to_string()), ..none },
+            Wanted::Update(Update { step, because }) => {
+                Self { step: Some(step.name()), kept: Some(step.keeps()), because, ..none }
             }
         }
-        diff
     }
 }
 

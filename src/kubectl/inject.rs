@@ -7,7 +7,7 @@ use std::{fs, io};
 use schemars::JsonSchema;
 use serde::Serialize;
 use stayput_http::terminal::plain;
-use stayput_inject::{Changed, Finding, Outcome, Severity};
+use stayput_inject::{Changed, Finding, Outcome};
 
 use crate::args::{InjectArgs, ManifestsArg};
 use crate::error::Exit;
@@ -209,95 +209,38 @@ pub(crate) struct InjectOutput<'a> {
     /// True if manifests would be written: no finding is an error.
     possible: bool,
     /// The objects that would say something else than now; of files without an error.
-    changed: Vec<ChangedOutput<'a>>,
-    findings: Vec<FindingOutput<'a>>,
+    changed: Vec<InFile<'a, Changed>>,
+    findings: Vec<InFile<'a, Finding>>,
 }
 
-/// One object.
+// Something about a file. The description in the schema is that of `T`.
 #[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct ChangedOutput<'a> {
+#[schemars(rename = "{T}Output")]
+struct InFile<'a, T> {
     /// The file, or `stdin`.
     file: &'a str,
-    /// Number of the document in the file, from 1.
-    document: usize,
-    /// Kind and name, as in `StatefulSet/logs`.
-    object: &'a str,
-    /// Fields that would be added, replaced and removed, compared with the input; for people.
-    edits: &'a [String],
-}
-
-/// One thing that cannot be done, or should be known.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct FindingOutput<'a> {
-    severity: SeverityOutput,
-    /// The file, or `stdin`.
-    file: &'a str,
-    /// Number of the document in the file, from 1.
-    document: usize,
-    /// Kind and name of the object, if it can be read.
-    object: Option<&'a str>,
-    /// The field, as in `spec.template.spec.containers[name=opensearch].command`.
-    field: Option<&'a str>,
-    /// The problem.
-    message: &'a str,
-    /// The remedy.
-    remedy: &'a str,
-}
-
-/// How bad a finding is.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-enum SeverityOutput {
-    /// Nothing is written.
-    Error,
-    /// Manifests are written, and a person should know this.
-    Note,
+    #[serde(flatten)]
+    item: &'a T,
 }
 
 impl<'a> InjectOutput<'a> {
     pub(crate) fn new(edited: &'a [Edited]) -> Self {
-        let done = || edited.iter().filter_map(|one| Some((&*one.file, one.result.as_ref().ok()?)));
-        let changed: Vec<ChangedOutput<'_>> = done()
-            .flat_map(|(file, outcome)| {
-                outcome.changed.iter().map(move |one| ChangedOutput {
-                    file,
-                    document: one.document,
-                    object: &one.object,
-                    edits: &one.edits,
-                })
-            })
-            .collect();
-        let found = edited
-            .iter()
-            .flat_map(|one| one.findings().iter().map(move |found| (&*one.file, found)));
-        let has_engine = done().any(|(_, outcome)| outcome.has_engine);
-        let without = done().filter(|_| !has_engine);
-        let without = without.flat_map(|(file, outcome)| {
-            outcome.without_engine.iter().map(move |found| (file, found))
-        });
-        Self {
-            possible: edited.iter().all(|one| one.result.is_ok()),
-            findings: found.chain(without).map(FindingOutput::new).collect(),
-            changed,
+        let has_engine = |one: &Edited| one.result.as_ref().is_ok_and(|outcome| outcome.has_engine);
+        let mut output = Self { possible: true, changed: Vec::new(), findings: Vec::new() };
+        let mut without_engine = Vec::new();
+        for one in edited {
+            let file = one.file.as_str();
+            output.findings.extend(one.findings().iter().map(|item| InFile { file, item }));
+            let Ok(outcome) = &one.result else {
+                output.possible = false;
+                continue;
+            };
+            output.changed.extend(outcome.changed.iter().map(|item| InFile { file, item }));
+            without_engine.extend(outcome.without_engine.iter().map(|item| InFile { file, item }));
         }
-    }
-}
-
-impl<'a> FindingOutput<'a> {
-    fn new((file, found): (&'a str, &'a Finding)) -> Self {
-        Self {
-            severity: match found.severity {
-                Severity::Error => SeverityOutput::Error,
-                Severity::Note => SeverityOutput::Note,
-            },
-            file,
-            document: found.document,
-            object: found.object.as_deref(),
-            field: found.field.as_deref(),
-            message: &found.message,
-            remedy: &found.remedy,
+        if !edited.iter().any(has_engine) {
+            output.findings.extend(without_engine);
         }
+        output
     }
 }

@@ -10,6 +10,8 @@ use http::{StatusCode, Uri};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use kube::{Client, Config};
+use schemars::JsonSchema;
+use serde::Serialize;
 use stayput_restart::{Forecast, Request, Saved, Time, forecast};
 use tokio::time::timeout;
 
@@ -171,10 +173,16 @@ pub(crate) fn snapshot_from_file(file: &Path) -> Result<Saved, SnapshotError> {
     })
 }
 
-/// A dry run, and the time at which its cluster was observed.
-#[derive(Debug)]
+/// The steps of a restart, assuming that every node comes back and nothing else in the cluster
+/// changes.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ForecastOutput")]
 pub(crate) struct DatedForecast {
+    /// When the cluster was observed.
+    #[schemars(with = "String")]
     pub(crate) observed_at: Time,
+    #[serde(flatten)]
     pub(crate) forecast: Forecast,
 }
 

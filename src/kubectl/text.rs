@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use stayput_http::terminal::plain;
+use stayput_pod_update::Difference;
 use stayput_restart::UpdateStep;
 
 pub(crate) use crate::text::plan::{dry_run, forecast, plan};
@@ -16,7 +17,7 @@ pub(crate) use crate::text::status::{
     history, history_of_all, status, status_of_all, why, why_in_snapshot,
 };
 
-use crate::diff::{Diff, FieldDiff};
+use crate::diff::Diff;
 use crate::doctor::{Examined, Severity};
 use crate::format::{NOT_PROCESSED, or_dash};
 use crate::init::{InitOutput, InitResult};
@@ -230,7 +231,7 @@ pub(crate) fn diff(diff: &Diff) -> String {
         rows.push(diff_row(start, because.next()));
         for each in because {
             // A lower step, which the highest one does with it.
-            rows.push(diff_row(["", &format!("({})", each.step), ""], Some(each)));
+            rows.push(diff_row(["", &format!("({})", each.step.name()), ""], Some(each)));
         }
     }
     if diff.pods.is_empty() {
@@ -253,7 +254,7 @@ pub(crate) fn diff(diff: &Diff) -> String {
     page.into_text()
 }
 
-fn diff_row([pod, step, kept]: [&str; 3], difference: Option<&FieldDiff>) -> [String; 6] {
+fn diff_row([pod, step, kept]: [&str; 3], difference: Option<&Difference>) -> [String; 6] {
     let value = |value: Option<&String>| or_dash(value.map_or("", String::as_str)).to_owned();
     let field = value(difference.map(|each| &each.field));
     let from = value(difference.and_then(|each| each.from.as_ref()));

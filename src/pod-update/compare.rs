@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::content::Content;
@@ -28,16 +30,20 @@ pub struct Abilities {
     pub resize: bool,
 }
 
-/// A field that differs from the wanted one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A field that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "DifferenceOutput")]
 pub struct Difference {
     /// The field of the template, or object and key.
     pub field: String,
-    /// Value that the pod has, if it has one that may be shown.
+    /// At most 80 characters; absent if there is none, or if it may be secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Wanted value, if there is one that may be shown.
+    /// The wanted value, in at most 80 characters; absent if there is none, or if it may be secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Step that this difference alone needs.
+    /// The step that this field alone needs.
+    #[schemars(with = "String")]
     pub step: UpdateStep,
 }
 

@@ -9,6 +9,9 @@ mod ideal_cluster;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::annotation::{CANCEL, PHASE, REQUEST};
 use super::flow::planned_update;
 use super::index::Lookup;
@@ -21,49 +24,53 @@ use ideal_cluster::{IdealCluster, add_coordinated_steps};
 /// Id of an assumed request.
 const HYPOTHETICAL_ID: &str = "hypothetical";
 
-/// The rest of a restart.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The rest of a restart, as `kubectl stayput --output json` prints it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Forecast {
-    /// The request of the restart.
-    pub request: Request,
     /// Where the request comes from.
     pub basis: Basis,
-    /// The reason that blocks the restart as a whole now. The steps are those that follow once it
-    /// is gone.
+    pub request: Request,
+    /// The rule or fault that blocks the restart as a whole; the steps are those that follow once it
+    /// is resolved.
+    #[serde(rename = "blocker")]
     pub blocked_by: Option<Waiting>,
     /// True if the reconciler would refuse the request; [`Self::blocked_by`] has the reason.
+    #[serde(skip)]
     pub is_refused: bool,
-    /// Steps in their order.
+    /// In their order.
     pub steps: Vec<ForecastStep>,
-    /// The nodes that wait now, and why.
+    /// Nodes for which nothing begins now, with what they wait for.
     pub waiting: Vec<Waiting>,
-    /// The nodes that are blocked by a reason that passes by itself, such as a node that is starting or
-    /// a copy that is being built, and the first rule that blocks each of them.
+    /// Nodes blocked by what passes by itself, with the first rule that blocks each.
     pub not_yet: Vec<Waiting>,
-    /// The nodes that are not restarted unless somebody changes something, and the first rule that
-    /// blocks each of them.
+    /// Nodes that are not restarted unless somebody changes something, with the first rule that blocks
+    /// each.
     pub never: Vec<Waiting>,
-    /// The nodes whose pods lack something of their templates that none of the steps carries out.
+    /// Nodes whose pods lack something of their templates that none of the steps carries out.
     pub other_updates: Vec<ForecastNode>,
 }
 
-/// Where the request of a forecast comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where the request comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "BasisOutput")]
 pub enum Basis {
     /// The restart of the request is under way.
     UnderWay,
-    /// A person or the spec has requested it, and it is about to begin.
+    /// The restart of the request is about to begin.
     Requested,
-    /// No one requested it: an assumption.
+    /// No restart was requested: the dry run shows what it would do.
     Hypothetical,
 }
 
-/// Nodes that go together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Nodes that are restarted, stopped or started together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "StepOutput")]
 pub struct ForecastStep {
     pub kind: ForecastStepKind,
     pub when: ForecastTime,
-    /// Nodes in their order.
     pub nodes: Vec<ForecastNode>,
 }
 
@@ -83,7 +90,9 @@ impl ForecastStep {
 }
 
 /// The work on the nodes of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "StepKindOutput")]
 pub enum ForecastStepKind {
     /// Each is stopped and started.
     Restart,
@@ -93,26 +102,31 @@ pub enum ForecastStepKind {
     Start,
 }
 
-/// Time of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// When it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "WhenOutput")]
 pub enum ForecastTime {
     /// The step has begun.
     UnderWay,
-    /// The step begins at once.
+    /// At once.
     Now,
-    /// After the steps before it, and once nothing blocks the restart.
+    /// After the steps before it, and when nothing blocks the restart.
     Later,
 }
 
-/// One node in a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One node of a step, or one that is in none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "StepNodeOutput")]
 pub struct ForecastNode {
     pub name: String,
-    /// Why the node is in this step, for people.
+    /// Why it is in this step, or what becomes of its update, for people.
     pub message: String,
-    /// The step that restarts or updates the node.
+    /// How it is brought to what is wanted: `relabel`, `restart`, `container`, `resize` or `replace`.
+    #[schemars(with = "String")]
     pub step: UpdateStep,
-    /// The fields of the node's pod template that need this step, with their values; the first few.
+    /// The fields of its pod template that need this step, with their values; the first few.
     pub because: Vec<String>,
 }
 

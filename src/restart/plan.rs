@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
 use crate::{AllocationBefore, Change, Code, Ledger, Marker, Request};
 use stayput_api::{ConfigChoice, DrainRequest, Span, StartRequest, StopRequest};
 
@@ -218,18 +221,26 @@ impl Action {
     }
 }
 
-/// A node, or the cluster as a whole, that waits, and why.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A node, or the cluster as a whole, and the reason why it waits.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[schemars(rename = "WaitingOutput")]
 pub struct Waiting {
     /// Uid of the pod; absent for the whole cluster.
+    #[serde(skip)]
     pub pod: Option<String>,
-    /// Name of the pod's node.
+    /// Name of the node; none for the cluster as a whole.
     pub node: Option<String>,
-    /// The reason, for programs.
+    /// The published name of the rule, or another code.
+    #[serde(serialize_with = "as_name")]
+    #[schemars(with = "String")]
     pub code: Code,
-    /// The reason, and the remedy if it does not pass by itself, for people. Thousands of pods may have
-    /// the same.
+    // Thousands of pods may have the same. The remedy is in it, too, if the reason does not pass by itself.
+    /// The reason, for people.
     pub message: Cow<'static, str>,
+}
+
+fn as_name<S: Serializer>(code: &Code, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(code.as_str())
 }
 
 /// A Kubernetes event.

@@ -9,7 +9,6 @@ use crate::actions::{
 };
 use crate::apiserver::patch_cluster;
 use crate::args::RestartArgs;
-use crate::json::ForecastOutput;
 use crate::leader::Reconciler;
 use crate::options::into_quoted_commands;
 use crate::session::Session;
@@ -76,7 +75,7 @@ async fn dry_run(
     let page = text::dry_run(view, request, forecast.as_ref());
     let mut report = restart_report(view, request, result, page);
     match forecast {
-        Ok(dated) => report.output.forecast = Some(Box::new(ForecastOutput::new(&dated))),
+        Ok(dated) => report.output.forecast = Some(Box::new(dated)),
         Err(why) => report.output.no_forecast = Some(why),
     }
     report
