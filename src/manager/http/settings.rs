@@ -53,92 +53,95 @@ impl HttpSettings {
     /// Faults in the combination of these settings, and what to do: everything that would leave the
     /// API open or could not work.
     pub fn validate(&self) -> Vec<&'static str> {
-        let mut errors = Vec::new();
-        let mut unless = |holds: bool, message: &'static str| {
-            if !holds {
-                errors.push(message);
-            }
-        };
-        let rules = self.rules();
-        let has_tls = self.tls_cert.is_some() && self.tls_key.is_some();
-        let has_tokens =
-            self.jwt_key.is_some() || self.jwt_public_key.is_some() || self.jwks.is_some();
-        let has_auth = has_tokens || self.client_ca.is_some();
-        let is_loopback = self.listen.is_none_or(|address| address.ip().is_loopback());
+        let faults = self.listener_faults().into_iter().chain(self.token_faults());
+        faults.filter_map(|(is_wrong, message)| is_wrong.then_some(message)).collect()
+    }
 
-        unless(
-            self.tls_cert.is_some() == self.tls_key.is_some(),
-            "--tls-cert and --tls-key belong together: give both or neither",
-        );
-        unless(
-            !self.insecure_no_auth || is_loopback,
-            "--insecure-no-auth is only for a loopback address: listen on 127.0.0.1, or remove it \
-             and give --jwt-key, --jwt-public-key, --jwks or --client-ca",
-        );
-        unless(
-            !self.insecure_no_auth || !has_auth,
-            "--insecure-no-auth would make the keys pointless: remove it, or remove --jwt-key, \
-             --jwt-public-key, --jwks and --client-ca",
-        );
-        unless(
-            self.tls_min.is_none() || has_tls,
-            "--tls-min needs --tls-cert and --tls-key: without them there is no TLS",
-        );
-        if self.listen.is_some() && !self.insecure_no_auth {
-            unless(
+    /// Combinations of listener, TLS and client certificates; true: it is the one of these settings.
+    fn listener_faults(&self) -> [(bool, &'static str); 9] {
+        let (has_cert, has_key) = (self.tls_cert.is_some(), self.tls_key.is_some());
+        let (has_tls, has_client_ca) = (has_cert && has_key, self.client_ca.is_some());
+        let has_auth = self.accepts_tokens() || has_client_ca;
+        let is_loopback = self.listen.is_none_or(|address| address.ip().is_loopback());
+        let checks_callers = self.listen.is_some() && !self.insecure_no_auth;
+        [
+            (has_cert != has_key, "--tls-cert and --tls-key belong together: give both or neither"),
+            (
+                self.insecure_no_auth && !is_loopback,
+                "--insecure-no-auth is only for a loopback address: listen on 127.0.0.1, or remove \
+                 it and give --jwt-key, --jwt-public-key, --jwks or --client-ca",
+            ),
+            (
+                self.insecure_no_auth && has_auth,
+                "--insecure-no-auth would make the keys pointless: remove it, or remove --jwt-key, \
+                 --jwt-public-key, --jwks and --client-ca",
+            ),
+            (
+                self.tls_min.is_some() && !has_tls,
+                "--tls-min needs --tls-cert and --tls-key: without them there is no TLS",
+            ),
+            (
                 // With one of the two, the message above says enough.
-                self.tls_cert.is_some() || self.tls_key.is_some(),
-                "--listen needs --tls-cert and --tls-key: tokens do not travel in clear text \
-                 (for a trial on a loopback address there is --insecure-no-auth)",
-            );
-            unless(
-                has_auth,
-                "--listen needs authentication, so that the manager knows who calls: give --jwt-key, \
-                 --jwt-public-key, --jwks or --client-ca",
-            );
-        }
-        unless(
-            self.client_ca.is_none() || !self.allow_client.is_empty(),
-            "--client-ca needs at least one --allow-client NAME=SCOPES: without one no client may \
-             call",
-        );
-        unless(
-            self.client_ca.is_some() || self.allow_client.is_empty(),
-            "--allow-client needs --client-ca: no certificate can be checked without it",
-        );
-        unless(
-            self.client_ca.is_none() || has_tls || self.listen.is_some(),
-            "--client-ca needs --tls-cert and --tls-key: client certificates exist only with TLS",
-        );
-        unless(
-            (self.jwt_key.is_none() && self.jwt_public_key.is_none())
-                || rules.required_audience().is_some(),
-            "tokens must have an audience: give --jwt-audience, or the pod's namespace and uid from \
-             the downward API",
-        );
-        if self.jwks.is_some() {
-            unless(
-                self.jwt_issuer.is_some(),
+                checks_callers && !has_cert && !has_key,
+                "--listen needs --tls-cert and --tls-key: tokens do not travel in clear text (for a \
+                 trial on a loopback address there is --insecure-no-auth)",
+            ),
+            (
+                checks_callers && !has_auth,
+                "--listen needs authentication, so that the manager knows who calls: give \
+                 --jwt-key, --jwt-public-key, --jwks or --client-ca",
+            ),
+            (
+                has_client_ca && self.allow_client.is_empty(),
+                "--client-ca needs at least one --allow-client NAME=SCOPES: without one no client \
+                 may call",
+            ),
+            (
+                !has_client_ca && !self.allow_client.is_empty(),
+                "--allow-client needs --client-ca: no certificate can be checked without it",
+            ),
+            (
+                has_client_ca && !has_tls && self.listen.is_none(),
+                "--client-ca needs --tls-cert and --tls-key: client certificates exist only with TLS",
+            ),
+        ]
+    }
+
+    /// Combinations of keys of tokens; true: it is the one of these settings.
+    fn token_faults(&self) -> [(bool, &'static str); 5] {
+        let has_jwks = self.jwks.is_some();
+        let has_audience = self.rules().required_audience().is_some();
+        [
+            (
+                (self.jwt_key.is_some() || self.jwt_public_key.is_some()) && !has_audience,
+                "tokens must have an audience: give --jwt-audience, or the pod's namespace and uid \
+                 from the downward API",
+            ),
+            (
+                has_jwks && self.jwt_issuer.is_none(),
                 "--jwks needs --jwt-issuer: the `iss` of the tokens its keys sign",
-            );
-            unless(
-                rules.required_audience().is_some(),
-                "--jwks needs --jwt-audience, or the pod's namespace and uid from the downward \
-                 API: otherwise a token for any other service would be accepted",
-            );
-            unless(
-                !self.allow_subject.is_empty(),
+            ),
+            (
+                has_jwks && !has_audience,
+                "--jwks needs --jwt-audience, or the pod's namespace and uid from the downward API: \
+                 otherwise a token for any other service would be accepted",
+            ),
+            (
+                has_jwks && self.allow_subject.is_empty(),
                 "--jwks needs at least one --allow-subject NAME=SCOPES: without one no client may \
                  call",
-            );
-        } else {
-            unless(
-                self.jwt_issuer.is_none() && self.allow_subject.is_empty(),
+            ),
+            (
+                !has_jwks && (self.jwt_issuer.is_some() || !self.allow_subject.is_empty()),
                 "--jwt-issuer and --allow-subject are about the tokens of an issuer: give its keys \
                  with --jwks",
-            );
-        }
-        errors
+            ),
+        ]
+    }
+
+    /// True if callers may authenticate by a token.
+    pub(super) fn accepts_tokens(&self) -> bool {
+        self.jwt_key.is_some() || self.jwt_public_key.is_some() || self.jwks.is_some()
     }
 
     /// Requirements of tokens.

@@ -24,18 +24,11 @@ pub struct Intent {
     /// it is held, also by the next container.
     pub unproven: bool,
     /// Number of times in a row that the engine has ended together with its manager since then.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub unseen_ends: u32,
     /// A start that the manager makes by itself; only while the engine is to be stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,
     /// The highest sequence and its request.
     pub fencing: Fencing,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 /// Sender and time of a request.
@@ -82,7 +75,6 @@ pub struct Fencing {
     /// The request that had the highest sequence.
     pub last: Option<Judged>,
     /// True if the journal was lost: any sequence may come next.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unknown: bool,
 }
 

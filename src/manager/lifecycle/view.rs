@@ -104,87 +104,80 @@ impl Lifecycle {
 
     /// Reason why the engine waits or is held, if it does.
     pub fn reason(&self) -> Option<Reason> {
-        let reason = |code: &str, message: String| Some(Reason { code: code.to_owned(), message });
         let failed = self.intent.held.as_ref().or(self.failure.as_ref());
-        if let (Phase::Failed, Some(Held { code, message })) = (self.phase, failed) {
-            return reason(code.as_str(), message.clone());
-        }
-        if self.is_preparing() {
-            let message = "the config is being verified and staged for a start";
-            return reason("preparing", message.to_owned());
-        }
-        match self.phase {
-            Phase::Running if self.drains_ahead() => reason(
-                "draining",
-                format!(
-                    "not ready on purpose, because a stop is prepared; ready again {}",
-                    self.until(Timer::Drain)
-                ),
-            ),
-            Phase::Running => None,
-            Phase::Stopped if self.intent.desired == Desired::Stopped => {
-                match (&self.resume_refused, &self.intent.resume) {
-                    (Some(refused), _) => reason("resume_refused", refused.message.clone()),
-                    (None, Some(resume)) => reason(
-                        "stopped_by_request",
-                        format!(
-                            "{}; started again at {}, unless a request is accepted before",
-                            self.asked_by("stopped"),
-                            timestamp(resume.at)
-                        ),
-                    ),
-                    (None, None) => reason("stopped_by_request", self.asked_by("stopped")),
-                }
+        let (code, message) = match (self.phase, failed) {
+            (Phase::Failed, Some(Held { code, message })) => (code.as_str(), message.clone()),
+            _ if self.is_preparing() => {
+                ("preparing", "the config is being verified and staged for a start".to_owned())
             }
-            Phase::Stopped if self.terminating => reason(
-                "terminating",
-                "the engine is gone and the manager is about to end".to_owned(),
-            ),
-            Phase::Stopped => reason("not_started", "the engine is about to be started".to_owned()),
-            Phase::Failed => {
-                reason("ended_by_itself", format!("the engine {}", self.how_it_ended()))
+            (Phase::Running, _) if !self.drains_ahead() => return None,
+            (phase, _) => self.reason_of_phase(phase),
+        };
+        Some(Reason { code: code.to_owned(), message })
+    }
+
+    /// Code and message of each phase, as far as nothing more specific is to be said.
+    fn reason_of_phase(&self, phase: Phase) -> (&'static str, String) {
+        match phase {
+            Phase::Stopped if self.intent.desired == Desired::Stopped => self.why_stopped(),
+            Phase::Stopped if self.terminating => {
+                ("terminating", "the engine is gone and the manager is about to end".to_owned())
             }
-            Phase::Backoff => reason(
-                "backoff",
-                format!("{}; the engine is started again {}", self.failure_message(), {
-                    let due = self.timers.get(&Timer::Backoff);
-                    due.map_or("now".to_owned(), |due| format!("at {}", timestamp(*due)))
-                }),
-            ),
+            Phase::Stopped => ("not_started", "the engine is about to be started".to_owned()),
+            Phase::Failed => ("ended_by_itself", format!("the engine {}", self.how_it_ended())),
+            Phase::Backoff => {
+                let due = self.timers.get(&Timer::Backoff);
+                let due = due.map_or("now".to_owned(), |due| format!("at {}", timestamp(*due)));
+                let failure = self.failure_message();
+                ("backoff", format!("{failure}; the engine is started again {due}"))
+            }
             Phase::Starting => {
-                reason("starting", "the engine was spawned and is not ready yet".to_owned())
+                ("starting", "the engine was spawned and is not ready yet".to_owned())
             }
-            Phase::Draining => reason(
-                "draining",
-                format!("unready on purpose; the stop signal is sent {}", self.until(Timer::Drain)),
-            ),
-            Phase::Signalled => reason(
-                "stop_signal_sent",
-                format!("the engine was asked to end; KILL {}", self.until(Timer::Grace)),
-            ),
-            Phase::Lingering => reason(
-                "server_lingers",
-                format!(
-                    "the launcher ended, the server did not yet; KILL {}",
-                    self.until(Timer::Grace)
-                ),
-            ),
-            Phase::Straggling => reason(
-                "stragglers",
-                format!(
-                    "the engine ended and left {}; KILL {}",
-                    self.left_behind(),
-                    self.until(Timer::TreeGrace)
-                ),
-            ),
-            Phase::Dumping => reason(
-                "thread_dump",
-                "grace period over; requesting a thread dump before SIGKILL".to_owned(),
-            ),
+            Phase::Running => {
+                let end = self.until(Timer::Drain);
+                let why = "not ready on purpose, because a stop is prepared; ready again";
+                ("draining", format!("{why} {end}"))
+            }
+            Phase::Draining => {
+                let end = self.until(Timer::Drain);
+                ("draining", format!("unready on purpose; the stop signal is sent {end}"))
+            }
+            Phase::Signalled => {
+                let end = self.until(Timer::Grace);
+                ("stop_signal_sent", format!("the engine was asked to end; KILL {end}"))
+            }
+            Phase::Lingering => {
+                let end = self.until(Timer::Grace);
+                let why = "the launcher ended, the server did not yet; KILL";
+                ("server_lingers", format!("{why} {end}"))
+            }
+            Phase::Straggling => {
+                let (left, end) = (self.left_behind(), self.until(Timer::TreeGrace));
+                ("stragglers", format!("the engine ended and left {left}; KILL {end}"))
+            }
+            Phase::Dumping => {
+                let message = "grace period over; requesting a thread dump before SIGKILL";
+                ("thread_dump", message.to_owned())
+            }
             Phase::Killing => {
-                reason("killing", "KILL was sent to every process of the engine".to_owned())
+                ("killing", "KILL was sent to every process of the engine".to_owned())
             }
-            Phase::Stuck => reason("stuck", self.survivors()),
+            Phase::Stuck => ("stuck", self.survivors()),
+        }
+    }
+
+    fn why_stopped(&self) -> (&'static str, String) {
+        let asked = self.asked_by("stopped");
+        match (&self.resume_refused, &self.intent.resume) {
+            (Some(refused), _) => ("resume_refused", refused.message.clone()),
+            (None, Some(resume)) => {
+                let at = timestamp(resume.at);
+                let message =
+                    format!("{asked}; started again at {at}, unless a request is accepted before");
+                ("stopped_by_request", message)
+            }
+            (None, None) => ("stopped_by_request", asked),
         }
     }
 

@@ -232,7 +232,6 @@ pub struct HandOver {
     pub(super) inherited: Inherited,
     pub(super) oom_kills: Option<u64>,
     /// Config that the engine was started on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) started_on: Option<StartedOn>,
 }
 
