@@ -1,12 +1,10 @@
 //! All metrics of the manager. Gauges are read from the status at each scrape, and named after its
 //! fields; only facts that the status does not keep are counted here.
 
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::errors::ErrorCode;
 use stayput_api::{Desired, ExitReason, State, Status};
@@ -17,36 +15,17 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Counters that are kept longer than the request or the run that they count.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    requests: Family<Request, Counter>,
-    exits: Family<Reason, Counter>,
-    evictions: Counter,
+    requests: Mutex<BTreeMap<Request, u64>>,
+    exits: Mutex<BTreeMap<&'static str, u64>>,
+    evictions: AtomicU64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+/// The labels of an answered request.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Request {
     route: &'static str,
     method: &'static str,
     status: u16,
-    code: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Reason {
-    reason: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Build {
-    version: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StateLabel {
-    state: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ErrorLabel {
     code: &'static str,
 }
 
@@ -60,17 +39,17 @@ impl Metrics {
         status: u16,
         code: &'static str,
     ) {
-        self.requests.get_or_create(&Request { route, method, status, code }).inc();
+        *lock(&self.requests).entry(Request { route, method, status, code }).or_default() += 1;
     }
 
     /// Counts the end of a run.
     pub fn count_exit(&self, reason: ExitReason) {
-        self.exits.get_or_create(&Reason { reason: reason.as_str() }).inc();
+        *lock(&self.exits).entry(reason.as_str()).or_default() += 1;
     }
 
-    /// Counts connections of the API that were closed for the sake of others.
-    pub fn evictions(&self) -> Counter {
-        self.evictions.clone()
+    /// Counts a connection of the API that was closed for the sake of another.
+    pub fn count_eviction(&self) {
+        self.evictions.fetch_add(1, Ordering::Relaxed);
     }
 
     /// All metrics as text. `key_reload_failed`: a key or certificate on disk is not the one in
@@ -81,141 +60,143 @@ impl Metrics {
         key_reload_failed: bool,
         certificate_expiry: Option<u64>,
     ) -> String {
-        let mut registry = Registry::with_prefix("stayput");
-        let build = Family::<Build, Gauge>::default();
-        build.get_or_create(&Build { version: status.manager.version.clone() }).set(1);
-        registry.register("build_info", "Version of the manager", build);
-        self.register_engine(&mut registry, status);
-        register_config(&mut registry, status);
-        gauge(
-            &mut registry,
-            "durable",
+        let mut page = Page::default();
+        let version = labels(&[("version", &status.manager.version)]);
+        page.add("gauge", "stayput_build_info", "Version of the manager", [(version, 1)]);
+        self.add_engine(&mut page, status);
+        add_config(&mut page, status);
+        page.gauge(
+            "stayput_durable",
             "1 if the last request would survive a crash of the manager",
             status.manager.durable,
         );
-        gauge(
-            &mut registry,
-            "key_reload_failed",
+        page.gauge(
+            "stayput_key_reload_failed",
             "1 if a new key or certificate on disk cannot be used",
             key_reload_failed,
         );
         if let Some(at) = certificate_expiry {
-            let expiry = Gauge::<i64>::default();
-            expiry.set(i64::try_from(at).unwrap_or(i64::MAX));
-            registry.register(
-                "certificate_expiry_timestamp_seconds",
+            page.gauge(
+                "stayput_certificate_expiry_timestamp_seconds",
                 "When the served certificate, or one of its chain, expires",
-                expiry,
+                at,
             );
         }
-        let errors = Family::<ErrorLabel, Gauge>::default();
-        for code in ErrorCode::ALL.map(ErrorCode::as_str) {
+        let errors = ErrorCode::ALL.map(ErrorCode::as_str).map(|code| {
             let shown = status.manager.errors.iter().any(|error| error.code == code);
-            errors.get_or_create(&ErrorLabel { code }).set(i64::from(shown));
-        }
-        registry.register("manager_error", "1 for each present error of the manager", errors);
-        let lost = Counter::<u64>::default();
-        lost.inc_by(status.manager.log_lines_lost);
-        registry.register("log_lines_lost", "Lines of the manager's log that were dropped", lost);
-        registry.register("http_requests", "Answered requests of the API", self.requests.clone());
-        registry.register(
-            "http_connections_evicted",
-            "Connections of the API, mostly without credentials, that were closed for others",
-            self.evictions.clone(),
+            (labels(&[("code", code)]), shown.into())
+        });
+        let help = "1 for each present error of the manager";
+        page.add("gauge", "stayput_manager_error", help, errors);
+        page.counter(
+            "stayput_log_lines_lost_total",
+            "Lines of the manager's log that were dropped",
+            status.manager.log_lines_lost,
         );
-        let mut text = String::new();
-        // Writing to a string does not fail.
-        let _ = encode(&mut text, &registry);
-        to_prometheus(&text)
+        let counted = lock(&self.requests);
+        let requests = counted.iter().map(|(Request { route, method, status, code }, count)| {
+            let status = status.to_string();
+            let labels =
+                [("route", *route), ("method", method), ("status", &status), ("code", code)];
+            (self::labels(&labels), *count)
+        });
+        let help = "Answered requests of the API";
+        page.add("counter", "stayput_http_requests_total", help, requests);
+        page.counter(
+            "stayput_http_connections_evicted_total",
+            "Connections of the API, mostly without credentials, that were closed for others",
+            self.evictions.load(Ordering::Relaxed),
+        );
+        page.0
     }
 
-    fn register_engine(&self, registry: &mut Registry, status: &Status) {
-        let states = Family::<StateLabel, Gauge>::default();
-        for state in State::ALL {
-            let label = StateLabel { state: state.as_str() };
-            states.get_or_create(&label).set(i64::from(state == status.state));
-        }
-        registry.register(
-            "engine_state",
-            "1 for the current state of the engine, 0 for all others",
-            states,
-        );
-        gauge(
-            registry,
-            "engine_desired_running",
+    fn add_engine(&self, page: &mut Page, status: &Status) {
+        let states = State::ALL
+            .map(|state| (labels(&[("state", state.as_str())]), (state == status.state).into()));
+        let help = "1 for the current state of the engine, 0 for all others";
+        page.add("gauge", "stayput_engine_state", help, states);
+        page.gauge(
+            "stayput_engine_desired_running",
             "1 if the engine shall run, 0 if it shall be stopped",
             status.desired == Desired::Running,
         );
         if let Some(ready) = status.ready {
-            gauge(
-                registry,
-                "engine_ready",
+            page.gauge(
+                "stayput_engine_ready",
                 "1 if the last call of the readiness probe succeeded",
                 ready,
             );
         }
         if let Some(archive) = &status.archive {
-            gauge(
-                registry,
-                "engine_archive_used",
+            page.gauge(
+                "stayput_engine_archive_used",
                 "1 if the server JVM uses the archive of classes that its options name",
                 archive.used,
             );
         }
-        let starts = Counter::<u64>::default();
-        starts.inc_by(status.starts);
-        registry.register(
-            "engine_starts",
+        page.counter(
+            "stayput_engine_starts_total",
             "Starts of the engine since the manager started",
-            starts,
+            status.starts,
         );
-        registry.register("engine_exits", "Ends of the engine, by reason", self.exits.clone());
-        let sequence = Gauge::<i64>::default();
-        sequence.set(i64::try_from(status.sequence).unwrap_or(i64::MAX));
-        registry.register("sequence", "Highest sequence of a request", sequence);
+        let counted = lock(&self.exits);
+        let exits = counted.iter().map(|(reason, count)| (labels(&[("reason", reason)]), *count));
+        let help = "Ends of the engine, by reason";
+        page.add("counter", "stayput_engine_exits_total", help, exits);
+        page.gauge("stayput_sequence", "Highest sequence of a request", status.sequence);
     }
 }
 
-/// Converts OpenMetrics to the text format of Prometheus, which every scraper reads: there the name
-/// of a counter has its `_total` in the comments as well, and there is no end marker.
-fn to_prometheus(open_metrics: &str) -> String {
-    let counters: Vec<&str> = open_metrics
-        .lines()
-        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
-        .collect();
-    let mut text = String::with_capacity(open_metrics.len() + 64);
-    for line in open_metrics.lines().filter(|line| *line != "# EOF") {
-        let mut words = line.splitn(4, ' ');
-        match (words.next(), words.next(), words.next(), words.next()) {
-            (Some("#"), Some(kind), Some(name), Some(rest)) if counters.contains(&name) => {
-                text.extend(["# ", kind, " ", name, "_total ", rest]);
-            }
-            _ => text.push_str(line),
-        }
-        text.push('\n');
-    }
-    text
+fn lock<T>(counts: &Mutex<T>) -> MutexGuard<'_, T> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn register_config(registry: &mut Registry, status: &Status) {
+fn add_config(page: &mut Page, status: &Status) {
     let Some(config) = &status.config else { return };
     if let Some(drift) = config.drift {
-        gauge(
-            registry,
-            "config_drift",
+        page.gauge(
+            "stayput_config_drift",
             "1 if the engine runs with another config than the mounted one",
             drift,
         );
     }
-    let errors = Gauge::<i64>::default();
-    errors.set(i64::try_from(config.errors.len()).unwrap_or(i64::MAX));
-    registry.register("config_errors", "Errors of the mounted config", errors);
+    let errors = config.errors.len() as u64;
+    page.gauge("stayput_config_errors", "Errors of the mounted config", errors);
 }
 
-fn gauge(registry: &mut Registry, name: &str, help: &str, value: bool) {
-    let gauge = Gauge::<i64>::default();
-    gauge.set(i64::from(value));
-    registry.register(name, help, gauge);
+/// The text format of Prometheus, which every scraper reads.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn gauge(&mut self, name: &str, help: &str, value: impl Into<u64>) {
+        self.add("gauge", name, help, [(String::new(), value.into())]);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.add("counter", name, help, [(String::new(), value)]);
+    }
+
+    /// Adds a metric with all its series, each with its [`labels`].
+    fn add(
+        &mut self,
+        kind: &str,
+        name: &str,
+        help: &str,
+        series: impl IntoIterator<Item = (String, u64)>,
+    ) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}.\n# TYPE {name} {kind}");
+        for (labels, value) in series {
+            let _ = writeln!(self.0, "{name}{labels} {value}");
+        }
+    }
+}
+
+/// Labels as they stand behind a name. Their values are words of the program: none needs an escape.
+fn labels(all: &[(&str, &str)]) -> String {
+    let all: Vec<String> = all.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+    format!("{{{}}}", all.join(","))
 }
 
 #[cfg(test)]

@@ -83,10 +83,8 @@ impl Server {
         let keys = reloader.checked_keys();
         let context = Arc::new(Context::new(handle, keys, shutdown, limits, settings.open_metrics));
         let [places, local] = [(); 2].map(|()| {
-            let evictions = context.metrics.evictions();
-            let count = move || {
-                evictions.inc();
-            };
+            let counting = Arc::clone(&context);
+            let count = move || counting.metrics.count_eviction();
             // TLS and HTTP are most of the program, and nobody calls.
             Places::new(limits.capacity(), count, unmap_code)
         });
@@ -130,9 +128,7 @@ fn log_rules(settings: &HttpSettings) {
         );
     }
     let rules = settings.rules();
-    let accepts_tokens =
-        settings.jwt_key.is_some() || settings.jwt_public_key.is_some() || settings.jwks.is_some();
-    if accepts_tokens {
+    if settings.accepts_tokens() {
         tracing::info!(audience = rules.required_audience(), "tokens must have this audience");
         if rules.pod_audience.is_none() {
             tracing::warn!(
