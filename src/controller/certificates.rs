@@ -91,10 +91,11 @@ async fn keep_certificates(
     let server_name = &cluster.spec.manager.server_name;
 
     // Apiserver: the existing Secrets.
+    let objects = cx.clients.api.objects::<Secret>(&namespace);
     let mut secrets = Secrets {
-        authority: cx.clients.api.find::<Secret>(&namespace, &names.authority).await?,
-        trusted: cx.clients.api.find::<Secret>(&namespace, &names.trusted).await?,
-        serving: cx.clients.api.find::<Secret>(&namespace, &names.serving).await?,
+        authority: objects.find(&names.authority).await?,
+        trusted: objects.find(&names.trusted).await?,
+        serving: objects.find(&names.serving).await?,
     };
     let mut clock = None;
     for _ in 0..MAX_STEPS {
@@ -122,7 +123,7 @@ async fn keep_certificates(
         let there = secrets.of(&step);
         let Some(found) = &*there else { return Ok(()) };
         let patch = change.patch(found);
-        *there = Some(cx.clients.api.renew(&namespace, &change.name, &patch).await?);
+        *there = Some(objects.merge(&change.name, &patch).await?);
         let message = format!("Secret {}: {}", change.name, done(&step));
         send(cx, cluster, Reason::CertificateRenewed, message);
     }
@@ -146,7 +147,8 @@ async fn keep_keys(
     let namespace = cx.cluster.namespace().to_owned();
 
     // Apiserver: the managers' keys, and those that it publishes.
-    let Some(there) = cx.clients.api.find::<ConfigMap>(&namespace, KEY_SET).await? else {
+    let objects = cx.clients.api.objects::<ConfigMap>(&namespace);
+    let Some(there) = objects.find(KEY_SET).await? else {
         return Ok(());
     };
     let published = read(&cx.clients.api).await.unwrap_or_else(|error| Err(error.to_string()));
@@ -169,7 +171,7 @@ async fn keep_keys(
         return Err(Failure::LeaseLost);
     }
     let patch = key_set_object(&set, Some(&there));
-    cx.clients.api.renew::<ConfigMap>(&namespace, KEY_SET, &patch).await?;
+    objects.merge(KEY_SET, &patch).await?;
     let message = format!("ConfigMap {KEY_SET}: the apiserver publishes other keys");
     send(cx, cluster, Reason::KeysRenewed, message);
     Ok(())

@@ -109,7 +109,7 @@ impl Context {
     /// Reads the SearchCluster, because the cached state is old. If that fails, the watch brings it later.
     pub(super) async fn refresh_cluster(&mut self) {
         let (namespace, name) = (self.cluster.namespace(), self.cluster.name());
-        if let Ok(live) = self.clients.api.get(namespace, name).await {
+        if let Ok(live) = self.clients.api.objects(namespace).get(name).await {
             self.cluster.replace(live);
         }
     }

@@ -8,15 +8,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::PostParams;
 use stayput_engine::EngineError;
 use stayput_http::https::{Identity, ONLY_1_3, Tls};
 use stayput_http::jwt::{Grant, Scopes, mint, pod_audience};
 use stayput_http::manager_client;
 use stayput_http::manager_client::{Address, ClientError, ManagerClient};
 use stayput_kube_access::cluster::{Auth, Engine, Manager, NotAllowed, key};
+use stayput_kube_access::names::RECONCILER;
 use tokio::time::Instant;
 
-use crate::apiserver::{ApiError, Apiserver, FIELD_MANAGER};
+use crate::apiserver::{ApiError, Apiserver};
 use crate::concurrency::join_limited;
 use crate::credentials::engine::EngineAccess;
 pub(super) use crate::credentials::engine::Reach;
@@ -25,6 +29,10 @@ use crate::credentials::secrets::{
 };
 use crate::pods::PodFacts;
 use crate::run::Account;
+
+/// Requested lifetime of tokens, in seconds. Each is for one manager only. Managers refuse tokens that are
+/// valid for more than an hour; their clocks may differ from the apiserver's.
+const TOKEN_SECONDS: u32 = 50 * 60;
 
 /// A client of the manager of a pod, or why there is none.
 pub(super) type ClientOfPod = (Arc<PodFacts>, Result<ManagerClient, Arc<CredentialsError>>);
@@ -317,12 +325,42 @@ impl Tokens {
             }
             let account = self.account.as_ref().ok_or(CredentialsError::NoServiceAccount)?;
             let audience = pod_audience(&pod.namespace, &pod.uid);
-            Ok(self.api.token(account, audience).await?)
+            Ok(token_of(&self.api, account, audience).await?)
         };
         let request =
             async |pod: &Arc<PodFacts>| (pod.uid.clone(), request(pod).await.map_err(Arc::new));
         join_limited(pods.iter().map(|pod| request(pod)).collect()).await
     }
+}
+
+/// A token of `account` for `audience` alone, and its lifetime.
+async fn token_of(
+    api: &Apiserver,
+    account: &Account,
+    audience: String,
+) -> Result<(String, Duration), ApiError> {
+    let request = TokenRequest {
+        spec: TokenRequestSpec {
+            audiences: vec![audience],
+            expiration_seconds: Some(i64::from(TOKEN_SECONDS)),
+            bound_object_ref: None,
+        },
+        ..TokenRequest::default()
+    };
+    let accounts = api.objects::<ServiceAccount>(&account.namespace);
+    let call = accounts.about("create").subresource("token").named(&account.name);
+    let post = PostParams::default();
+    let answer = accounts.api().create_token_request(&account.name, &post, &request);
+    let answer = accounts.call(call, answer).await?;
+    // The apiserver may give less than it is asked for.
+    let seconds = answer.spec.expiration_seconds.and_then(|all| u64::try_from(all).ok());
+    let life = Duration::from_secs(seconds.unwrap_or(u64::from(TOKEN_SECONDS)));
+    let token = answer.status.map(|status| status.token).unwrap_or_default();
+    if token.is_empty() {
+        let Account { namespace, name } = account;
+        return Err(ApiError::Incomplete(format!("token of ServiceAccount {namespace}/{name}")));
+    }
+    Ok((token, life))
 }
 
 /// Signs tokens with the key in a Secret.
@@ -331,7 +369,7 @@ async fn sign(secrets: &mut Secrets, name: &str, pods: &[&Arc<PodFacts>]) -> Mad
     let token = |pod: &Arc<PodFacts>| {
         let secret = secret.as_ref().map_err(Arc::clone)?;
         let grant = Grant {
-            subject: FIELD_MANAGER.to_owned(),
+            subject: RECONCILER.to_owned(),
             scopes: Scopes::CONTROL,
             audience: pod_audience(&pod.namespace, &pod.uid),
             ttl: SIGNED_LIFE,

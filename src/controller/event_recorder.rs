@@ -10,9 +10,10 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::Instrument;
 
-use super::apiserver::{Apiserver, FIELD_MANAGER};
+use super::apiserver::Apiserver;
 use super::pods::Pods;
 use stayput_kube_access::cluster::SearchCluster;
+use stayput_kube_access::names::RECONCILER;
 use stayput_restart::{Action, Event, Plan};
 
 /// Limit of the note of an event, in bytes.
@@ -104,7 +105,7 @@ pub(super) async fn publish(
 /// This process as the reporter of events.
 pub(super) fn reporter(instance: &str) -> Reporter {
     let instance = Some(instance.to_owned()).filter(|name| !name.is_empty());
-    Reporter { controller: FIELD_MANAGER.into(), instance }
+    Reporter { controller: RECONCILER.into(), instance }
 }
 
 fn kube_event(event: &Event) -> KubeEvent {

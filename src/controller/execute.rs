@@ -9,6 +9,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use stayput_engine::{EngineClient, EngineError, Flush};
 use stayput_http::manager_client::{Answer, ClientError, ManagerClient};
+use stayput_kube_access::apiserver::Objects;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{
     Action, AllocationBefore, Ledger, UpdateStep, annotation, drain_request, start_request,
@@ -16,7 +17,7 @@ use stayput_restart::{
 };
 use tokio::time::{Instant, timeout};
 
-use crate::apiserver::{ApiError, namespaced_name};
+use crate::apiserver::{ApiError, namespaced_name, only};
 use crate::concurrency::join_limited;
 use crate::context::Context;
 use crate::execute::patches::On;
@@ -136,7 +137,6 @@ impl Executor<'_> {
 
     /// Executes one action. Does not write the ledger or events.
     async fn execute(&self, action: &Action) -> Result<Answered, Failure> {
-        let api = &self.observer.api;
         match action {
             Action::WriteLedger(_) | Action::RecordEvent(_) => Ok(Answered::Done),
             // Apiserver.
@@ -156,7 +156,7 @@ impl Executor<'_> {
                 let is_result =
                     changes.get(annotation::SHOWN).is_some_and(|one| one.wanted.is_none());
                 let answered = if is_result { Answered::Changed } else { Answered::Patched };
-                match api.patch_pod(&pod.namespace, &pod.name, patch).await {
+                match self.pods(pod).patch(&pod.name, patch).await {
                     Ok(pod) => Ok(self.facts(&pod).map_or(Answered::Done, answered)),
                     Err(error) => self.read_if_changed(pod, error).await,
                 }
@@ -164,7 +164,7 @@ impl Executor<'_> {
             Action::PatchMetadata { uid, labels, annotations } => {
                 let pod = self.pod(uid)?;
                 let patch = patches::revision(pod, labels, annotations);
-                let changed = api.patch_pod(&pod.namespace, &pod.name, patch).await;
+                let changed = self.pods(pod).patch(&pod.name, patch).await;
                 // A restart counts its nodes itself when it ends.
                 if changed.is_ok() && action.gives_revision() && !self.is_under_way(uid) {
                     self.metrics.count_nodes(UpdateStep::Relabel.name(), 1);
@@ -174,19 +174,20 @@ impl Executor<'_> {
             Action::PatchImages { uid, images } => {
                 let pod = self.pod(uid)?;
                 let patch = patches::images(pod, On::ThisVersion, images)?;
-                let changed = api.patch_pod(&pod.namespace, &pod.name, patch).await;
+                let changed = self.pods(pod).patch(&pod.name, patch).await;
                 self.update(pod, changed).await
             }
             Action::Resize { uid, resources } => {
                 let pod = self.pod(uid)?;
                 let patch = patches::resources(pod, On::ThisVersion, resources)?;
-                let changed = api.resize_pod(&pod.namespace, &pod.name, patch).await;
+                let changed = self.pods(pod).patch_subresource("resize", &pod.name, patch).await;
                 self.update(pod, changed).await
             }
             Action::DeletePod { uid } => {
                 let pod = self.pod(uid)?;
                 // A pod that changed since it was read may not have to go any more.
-                match api.delete_pod(&pod.namespace, &pod.name, uid, pod.version).await {
+                let version = pod.version.to_string();
+                match self.pods(pod).delete(&pod.name, only(Some(uid), Some(&version))).await {
                     Ok(()) => Ok(Answered::Done),
                     Err(error) => self.read_if_changed(pod, error).await,
                 }
@@ -253,7 +254,7 @@ impl Executor<'_> {
 
     async fn patch(&self, patch: json_patch::Patch) -> Result<Answered, Failure> {
         let (namespace, name) = namespaced_name(&self.cluster.metadata);
-        let cluster = self.observer.api.patch_cluster(namespace, name, patch).await?;
+        let cluster = self.observer.api.objects(namespace).patch(name, patch).await?;
         Ok(Answered::Cluster(Box::new(cluster)))
     }
 
@@ -277,6 +278,11 @@ impl Executor<'_> {
         Ok(self.observer.pods.by_uid(uid).ok_or_else(|| gone(uid))?.as_ref())
     }
 
+    /// The pods of the namespace of this one.
+    fn pods(&self, pod: &PodFacts) -> Objects<Pod> {
+        self.observer.api.objects(&pod.namespace)
+    }
+
     /// The result of a call that changes a pod which a decision waits for.
     async fn update(
         &self,
@@ -295,7 +301,7 @@ impl Executor<'_> {
             return Err(error.into());
         }
         tracing::info!("another client wrote first, reading again: {error}");
-        let pod = self.observer.api.get(&pod.namespace, &pod.name).await?;
+        let pod = self.pods(pod).get(&pod.name).await?;
         Ok(self.facts(&pod).map_or(Answered::Done, Answered::Changed))
     }
 

@@ -10,6 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use stayput_kube_access::apiserver::CallCounter;
 
 use super::lease::Lease;
 
@@ -75,7 +76,7 @@ pub(super) struct Gauges {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Request {
     to: &'static str,
-    kind: &'static str,
+    kind: String,
     outcome: &'static str,
 }
 
@@ -135,15 +136,12 @@ impl Metrics {
         let _ = self.lease.set(lease);
     }
 
-    /// Counts a request. `kind` is a constant of our own code, never data: it is a label.
-    pub(super) fn count_request(&self, to: Side, kind: &'static str, is_good: bool) {
+    /// Counts a request. `kind` is a name of our own code, never data: it is a label.
+    pub(super) fn count_request(&self, to: Side, kind: &str, is_good: bool) {
         let outcome = if is_good { "ok" } else { "error" };
-        self.requests.get_or_create(&Request { to: to.as_str(), kind, outcome }).inc();
-    }
-
-    /// Counts a write that another client has overtaken.
-    pub(super) fn count_conflict(&self) {
-        self.conflicts.inc();
+        self.requests
+            .get_or_create(&Request { to: to.as_str(), kind: kind.to_owned(), outcome })
+            .inc();
     }
 
     pub(super) fn count_reconcile(&self, is_good: bool) {
@@ -308,6 +306,15 @@ impl Metrics {
     }
 }
 
+impl CallCounter for Metrics {
+    fn count(&self, call: &str, is_good: bool, is_conflict: bool) {
+        self.count_request(Side::Apiserver, call, is_good);
+        if is_conflict {
+            self.conflicts.inc();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,7 +377,7 @@ mod tests {
     fn every_metric_is_written_down() {
         let metrics = Metrics::new();
         metrics.count_request(Side::Manager, "stop", true);
-        metrics.count_conflict();
+        metrics.conflicts.inc();
         metrics.count_reconcile(false);
         metrics.count_restart("done", "rolling");
         metrics.count_nodes("container", 2);

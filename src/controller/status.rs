@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use json_patch::PatchOperation;
+use kube::api::ObjectMeta;
 use stayput_kube_access::cluster::{SearchCluster, SearchClusterStatus};
+use stayput_kube_access::patch_operations::{has_uid, place, replace};
 use stayput_restart::{Condition, Ledger, Report, Time, debts_due};
 use tokio::time::Instant;
 
-use crate::apiserver::Apiserver;
+use crate::apiserver::{Apiserver, namespaced_name, read_again};
 use crate::clusters::asks_for_the_same;
 use crate::failure::Failure;
 use crate::metrics::Gauges;
@@ -69,10 +71,15 @@ impl StatusWriter {
         let mut whole = SearchCluster { status: Some(status), ..cluster.clone() };
         // The apiserver writes these itself.
         whole.metadata.managed_fields = None;
+        let (namespace, name) = namespaced_name(&cluster.metadata);
+        let clusters = self.api.objects::<SearchCluster>(namespace);
         for attempt in 0..WRITE_ATTEMPTS {
             let answer = match &change {
-                Some(change) => self.api.change_status(&whole.metadata, change).await,
-                None => self.api.write_status(&whole).await,
+                Some(change) => {
+                    let patch = on_version(&whole.metadata, change);
+                    clusters.patch_subresource("status", name, patch).await
+                }
+                None => clusters.replace_status(name, &whole).await,
             };
             match answer {
                 Err(error) if error.is_conflict() => {}
@@ -88,7 +95,7 @@ impl StatusWriter {
                 }
             }
             // If another client changed only fields that no decision is made from, the decision still holds.
-            let live = self.api.cluster_of(cluster).await?;
+            let live = read_again(&self.api, cluster).await?;
             if !asks_for_the_same(&live, cluster) {
                 break;
             }
@@ -142,6 +149,17 @@ impl StatusWriter {
             Some(due) => Ok(Reported::DueIn(due)),
         }
     }
+}
+
+/// The patch of the status, for this object at this version: another version is a conflict, also if it comes
+/// while the patch is applied.
+fn on_version(metadata: &ObjectMeta, change: &[PatchOperation]) -> json_patch::Patch {
+    let version = metadata.resource_version.as_deref();
+    let is_ours = [
+        has_uid(metadata.uid.as_deref()),
+        replace(place(["metadata", "resourceVersion"]), version),
+    ];
+    json_patch::Patch(is_ours.into_iter().chain(change.iter().cloned()).collect())
 }
 
 /// Least time between two writes of which the second changes the summary of the cluster.

@@ -1,9 +1,11 @@
-//! Objects of Kubernetes that the controller and `kubectl stayput` both read.
+//! How the controller and `kubectl stayput` reach Kubernetes, and the objects that both read.
 //!
+//! * [`apiserver`]: the client of the apiserver.
 //! * [`cluster`]: the custom resource `SearchCluster`: schema, validation, what it holds.
 //! * [`workload`]: reads the objects of pods and StatefulSets.
 //! * [`certificates`]: the Secrets with the managers' certificates, and the apiserver's keys.
 
+pub mod apiserver;
 pub mod certificates;
 pub mod cluster;
 pub mod names;

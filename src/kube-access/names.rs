@@ -1,6 +1,11 @@
-//! Names of objects that become a part of an address of the apiserver, and random ids of requests.
+//! Names of objects, and random ids of requests.
 
 use ring::rand::{SecureRandom, SystemRandom};
+
+/// Name of the reconciler: of its service account, Lease and label, and in managed fields, events and tokens.
+pub const RECONCILER: &str = "stayput-reconciler";
+/// Name of `kubectl stayput` in managed fields.
+pub const KUBECTL: &str = "kubectl-stayput";
 
 /// True if an object of the apiserver can have this name (a DNS subdomain). A name in a pod or from a person
 /// need not be one, and nothing else may get into an address.

@@ -145,7 +145,7 @@ impl Attempts {
     /// # Errors
     /// If reading the object again cannot help.
     pub(crate) fn refused(&mut self, version: &str, error: ApiError) -> Result<(), ActionError> {
-        if !error.is_conflict() {
+        if !error.is_conflict() && !error.is_unprocessable() {
             return Err(error.into());
         }
         self.refused += 1;
@@ -315,7 +315,7 @@ impl ActionError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Selection(error) => error.exit(),
-            Self::Api(error) => error.exit(),
+            Self::Api(error) => error.into(),
             Self::Partly { error, .. } => error.exit(),
             Self::InvalidRequest { .. } | Self::NotInteractive { .. } => Exit::Usage,
             _ => Exit::Failed,
@@ -328,20 +328,19 @@ mod tests {
     use kube::core::Status;
 
     use super::*;
-    use crate::apiserver::Operation;
+    use crate::tests::watched_pods;
 
     fn error(code: u16) -> ApiError {
         let status = Status { code, message: "a webhook says no".into(), ..Status::default() };
-        let operation = Operation::watch_pods("search");
-        ApiError::call(&operation, kube::Error::Api(Box::new(status)))
+        ApiError::of(&watched_pods(), kube::Error::Api(Box::new(status)))
     }
 
     fn next(attempts: &mut Attempts, version: &str) -> Result<(), ActionError> {
         attempts.next("SearchCluster", "logs", version)
     }
 
-    #[test]
-    fn a_refusal_of_what_nobody_has_changed_is_the_apiservers_own() {
+    #[tokio::test]
+    async fn a_refusal_of_what_nobody_has_changed_is_the_apiservers_own() {
         let mut attempts = Attempts::default();
         next(&mut attempts, "1").unwrap();
         attempts.refused("1", error(422)).unwrap();
@@ -349,8 +348,8 @@ mod tests {
         assert!(told.contains("a webhook says no"), "{told}");
     }
 
-    #[test]
-    fn what_others_change_again_and_again_is_named() {
+    #[tokio::test]
+    async fn what_others_change_again_and_again_is_named() {
         for code in [409, 422] {
             let mut attempts = Attempts::default();
             for version in 0..MAX_ATTEMPTS {

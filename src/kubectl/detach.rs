@@ -21,6 +21,7 @@ use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt};
 use stayput_api::Span;
 use stayput_http::terminal::plain;
+use stayput_kube_access::apiserver::root_cause;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::patch_operations::{is_at_version, set_finalizers};
 use stayput_restart::annotation;
@@ -31,7 +32,7 @@ use crate::apiserver::ApiError;
 use crate::args::DetachArgs;
 use crate::detach::refusals::{Refusal, may};
 use crate::error::Exit;
-use crate::format::{duration_as_given, root_cause};
+use crate::format::duration_as_given;
 use crate::selection::SelectionError;
 use crate::session::Session;
 use crate::view::ClusterView;
@@ -181,7 +182,8 @@ async fn delete(session: &Session, cluster: &SearchCluster) -> Result<(), Detach
         }),
         ..DeleteParams::default()
     };
-    apiserver::delete_cluster(session, &cluster.name_any(), &params).await?;
+    let clusters = session.objects::<SearchCluster>();
+    apiserver::unless_gone(clusters.delete(&cluster.name_any(), params).await)?;
     let is_free =
         |now: &SearchCluster| !now.finalizers().iter().any(|one| one == annotation::FINALIZER);
     wait(session, cluster, "the reconciler has undone its changes", is_free).await
@@ -238,8 +240,9 @@ async fn change_finalizers(
         let Some(finalizers) = wanted(cluster.finalizers(), is_deleting) else { return Ok(()) };
         let version = cluster.metadata.resource_version.as_deref().unwrap_or_default();
         attempts.next("SearchCluster", name, version)?;
-        match apiserver::patch_cluster(session, name, patch(&cluster, &finalizers)).await {
-            Ok(()) => return Ok(()),
+        let clusters = session.objects::<SearchCluster>();
+        match clusters.patch(name, patch(&cluster, &finalizers)).await {
+            Ok(_) => return Ok(()),
             Err(error) => attempts.refused(version, error)?,
         }
     }
@@ -274,7 +277,7 @@ impl DetachError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Selection(error) => error.exit(),
-            Self::Api(error) => error.exit(),
+            Self::Api(error) => error.into(),
             Self::Action(error) => error.exit(),
             Self::Refused(_) => Exit::Failed,
             Self::Watch(_) => Exit::NotReachable,

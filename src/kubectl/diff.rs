@@ -19,8 +19,6 @@ use stayput_kube_access::workload::{
 use stayput_pod_update::{Abilities, Difference, Update, UpdateStep};
 use stayput_restart::{NodeReport, THE_CONFIG};
 
-use crate::apiserver::objects::Asked;
-use crate::apiserver::{REVISIONS, STATEFUL_SETS};
 use crate::options::into_commands;
 use crate::selection::SelectionError;
 use crate::session::Session;
@@ -156,7 +154,7 @@ pub(crate) async fn read(session: &Session, name: Option<&str>) -> Result<Diff, 
     let cluster = selection::cluster(session, name).await?;
     let mut pods = apiserver::pods(&session.client, &cluster).await?;
     pods.sort_by_key(ResourceExt::name_any);
-    let abilities = Abilities { resize: apiserver::serves_resize(session).await? };
+    let abilities = Abilities { resize: session.api().serves_resize().await? };
     let port = cluster.spec.manager.port;
     let label = cluster.spec.pods.node_name_label.as_deref();
 
@@ -253,7 +251,7 @@ impl Objects<'_> {
 
     async fn set(&mut self, name: &str) -> Result<Option<Set>, SelectionError> {
         if !self.sets.contains_key(name) {
-            let found = Asked::of(self.session).find::<StatefulSet>(STATEFUL_SETS, name).await?;
+            let found = self.session.objects::<StatefulSet>().find(name).await?;
             self.sets.insert(name.to_owned(), found.as_ref().map(Set::of));
         }
         Ok(self.sets.get(name).cloned().flatten())
@@ -261,7 +259,7 @@ impl Objects<'_> {
 
     async fn revision(&mut self, name: &str) -> Result<Option<Revision>, SelectionError> {
         if !self.revisions.contains_key(name) {
-            let found = Asked::of(self.session).find::<ControllerRevision>(REVISIONS, name).await?;
+            let found = self.session.objects::<ControllerRevision>().find(name).await?;
             self.revisions.insert(name.to_owned(), found.as_ref().map(Revision::of));
         }
         Ok(self.revisions.get(name).cloned().flatten())

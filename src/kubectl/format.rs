@@ -52,15 +52,6 @@ pub(crate) fn after_colon(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 
-/// The innermost message of an error; those around it only say that something inside failed.
-pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
-}
-
 /// Why a SearchCluster has no status, and what to check.
 pub(crate) const NOT_PROCESSED: &str = "stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches this \
      namespace: `kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler`";

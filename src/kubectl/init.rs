@@ -14,12 +14,11 @@ use stayput_certificates::names::SecretNames;
 use stayput_kube_access::cluster::{Auth, SearchCluster};
 use tokio::time::{Instant, sleep};
 
-use crate::apiserver::objects::Kind;
 use crate::apiserver::{ApiError, clusters, definition};
 use crate::args::InitArgs;
 use crate::error::Exit;
 use crate::format::now;
-use crate::init::made::Made;
+use crate::init::made::{Kind, Made};
 use crate::session::Session;
 
 /// Why `init` ended early. Objects that were created before stay.
@@ -44,7 +43,7 @@ pub(crate) enum InitError {
 impl InitError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Api(error) => error.exit(),
+            Self::Api(error) => error.into(),
             Self::Selector(_) => Exit::Usage,
             Self::Issue(_) | Self::Answer(_) | Self::OtherAuthority { .. } => Exit::Failed,
         }

@@ -4,8 +4,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use stayput_restart::Time;
 
-use crate::apiserver::objects::Asked;
-use crate::apiserver::{self, ApiError};
+use crate::apiserver::{self, ApiError, Apiserver};
 use crate::error::Exit;
 use crate::format::{now, rounded_duration};
 
@@ -41,7 +40,7 @@ impl Reconciler {
     pub(crate) async fn look(client: &Client) -> Result<Self, ApiError> {
         match Box::pin(lease(client)).await {
             Ok((lease, now)) => Ok(why_none(lease.as_ref(), now).map_or(Self::Works, Self::Absent)),
-            Err(error) if error.exit() == Exit::NotReachable => Err(error),
+            Err(error) if Exit::from(&error) == Exit::NotReachable => Err(error),
             Err(_) => Ok(Self::Unknown),
         }
     }
@@ -67,9 +66,8 @@ impl Reconciler {
 
 /// The Lease, if it exists, and the apiserver's time: the clock of this machine may be wrong.
 pub(crate) async fn lease(client: &Client) -> Result<(Option<Lease>, Time), ApiError> {
-    let asked = Asked { client, namespace: NAMESPACE };
-    let lease = asked.find("leases.coordination.k8s.io", NAME);
-    let (lease, time) = tokio::join!(lease, apiserver::time(client));
+    let leases = Apiserver::for_kubectl(client.clone()).objects(NAMESPACE);
+    let (lease, time) = tokio::join!(leases.find(NAME), apiserver::time(client));
     // Where it may not be asked for the time, ours is all there is.
     Ok((lease?, time.unwrap_or_else(|_| now())))
 }

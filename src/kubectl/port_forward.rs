@@ -57,7 +57,7 @@ pub(crate) enum ForwardError {
 impl ForwardError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Api(error) => error.exit(),
+            Self::Api(error) => error.into(),
             Self::NoLeader(_)
             | Self::NoKubectl(_)
             | Self::Refused { .. }

@@ -48,7 +48,7 @@ pub(crate) enum SelectionError {
 impl SelectionError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Api(error) => error.exit(),
+            Self::Api(error) => error.into(),
             Self::NoCluster { .. }
             | Self::NoClusterAnywhere
             | Self::OtherNamespace { .. }
@@ -156,7 +156,7 @@ pub(crate) async fn clusters(session: &Session) -> Result<Vec<SearchCluster>, Se
         return Ok(clusters);
     }
     let namespace = session.namespace.clone();
-    let elsewhere = apiserver::clusters_everywhere(session).await;
+    let elsewhere = apiserver::all_clusters(session).await.unwrap_or_default();
     if elsewhere.is_empty() {
         return Err(SelectionError::NoCluster { namespace });
     }

@@ -8,13 +8,14 @@ use std::{env, io};
 use http::Uri;
 use http::uri::InvalidUri;
 use ipnet::IpNet;
+use k8s_openapi::NamespaceResourceScope;
 use kube::config::{Cluster, Context, KubeConfigOptions, Kubeconfig, KubeconfigError};
-use kube::{Client, Config};
+use kube::{Client, Config, Resource};
+use stayput_kube_access::apiserver::{Apiserver, Objects, root_cause};
 use stayput_kube_access::read_limits::limited;
 
 use crate::args::CommonArgs;
 use crate::error::Exit;
-use crate::format::root_cause;
 use crate::options;
 
 /// A client for the apiserver, its namespace and its user.
@@ -109,6 +110,19 @@ impl Session {
         let client =
             Client::try_from(config).map_err(|error| SessionError::Credentials(Box::new(error)))?;
         Ok(Self { client, namespace, user, kubectl_options: options::given(common) })
+    }
+
+    /// The apiserver.
+    pub(crate) fn api(&self) -> Apiserver {
+        Apiserver::for_kubectl(self.client.clone())
+    }
+
+    /// The objects of a kind in the namespace of the command.
+    pub(crate) fn objects<K>(&self) -> Objects<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        self.api().objects(&self.namespace)
     }
 
     pub(crate) fn kubectl_options(&self) -> &[OsString] {

@@ -17,10 +17,10 @@ use tokio::time::timeout;
 
 use crate::args::{PlanArgs, ReconcilerArg, ScopeArgs};
 use crate::error::Exit;
-use crate::format::root_cause;
 use crate::port_forward::{ForwardError, PortForward};
 use crate::session::Session;
 use crate::view::ClusterView;
+use stayput_kube_access::apiserver::root_cause;
 
 /// Timeout of a snapshot. The reconciler finishes its current reconcile first, and then observes the
 /// whole cluster.

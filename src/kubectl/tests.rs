@@ -5,11 +5,21 @@ mod pages;
 mod progress;
 mod schema;
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
 use serde_json::{Value, json};
+use stayput_kube_access::apiserver::{Apiserver, Call};
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::Time;
 
 use crate::view::ClusterView;
+
+/// A call that kubectl makes.
+pub(crate) fn watched_pods() -> Call {
+    let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    let api = Apiserver::for_kubectl(Client::try_from(config).unwrap());
+    api.objects::<Pod>("search").about("watch")
+}
 
 pub(crate) fn now() -> Time {
     Time::parse("2026-11-21T03:10:00Z").unwrap()

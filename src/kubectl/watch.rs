@@ -14,13 +14,14 @@ use futures_util::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
+use stayput_kube_access::apiserver::Call;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::read_limits::watch_config;
 use stayput_restart::{HistoryEntry, Time};
 use tokio::time::sleep;
 
-use crate::apiserver::{self, ApiError, Operation};
+use crate::apiserver::{self, ApiError, Apiserver};
 use crate::error::Exit;
 use crate::format::now;
 use crate::leader::Reconciler;
@@ -41,15 +42,16 @@ pub(crate) async fn watch(
     mut print: impl FnMut(&Line) -> io::Result<()>,
 ) -> Result<HistoryEntry, WatchError> {
     let (namespace, name) = (cluster.namespace().unwrap_or_default(), cluster.name_any());
-    let clusters: Api<SearchCluster> = Api::namespaced(client.clone(), &namespace);
+    let api = Apiserver::for_kubectl(client.clone());
+    let clusters = api.objects::<SearchCluster>(&namespace);
+    let watch_clusters = clusters.about("watch");
     let by_name = watch_config().fields(&format!("metadata.name={name}"));
-    let mut clusters = pin!(watcher(clusters, by_name).default_backoff());
-    let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+    let mut clusters = pin!(watcher(clusters.api().clone(), by_name).default_backoff());
+    let pods = api.objects::<Pod>(&namespace);
+    let watch_pods = pods.about("watch");
     let selected = watch_config().labels_from(&apiserver::selector(cluster)?);
-    let mut pods = pin!(watcher(pods, selected).default_backoff());
+    let mut pods = pin!(watcher(pods.api().clone(), selected).default_backoff());
 
-    let watch_clusters = Operation::watch_clusters(&namespace);
-    let watch_pods = Operation::watch_pods(&namespace);
     let mut objects = Objects::new(cluster.clone());
     let mut reported = Reported::new(id);
     let mut looks = pin!(looks(client));
@@ -243,7 +245,7 @@ pub(crate) enum Heard<T> {
 
 /// Sorts an item of a watch; an error if a retry cannot help.
 fn heard<T>(
-    operation: &Operation,
+    watch: &Call,
     event: Option<watcher::Result<Event<T>>>,
 ) -> Result<Heard<T>, WatchError> {
     let (error, has_begun) = match event {
@@ -256,7 +258,7 @@ fn heard<T>(
         Some(Err(watcher::Error::WatchFailed(error))) => (error, true),
         Some(Err(_)) => return Ok(Heard::Broken(None)),
     };
-    let error = ApiError::call(operation, error);
+    let error = ApiError::of(watch, error);
     if error.is_permanent() {
         return Err(error.into());
     }
@@ -285,7 +287,7 @@ pub(crate) enum WatchError {
 impl WatchError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Api(error) => error.exit(),
+            Self::Api(error) => error.into(),
             Self::StreamEnded => Exit::NotReachable,
             Self::ClusterDeleted(_) | Self::RestartLost { .. } | Self::Output(_) => Exit::Failed,
         }
@@ -295,19 +297,18 @@ impl WatchError {
 #[cfg(test)]
 mod availability_tests {
     use super::*;
-    use crate::apiserver::Operation;
-    use crate::tests::now;
+    use crate::tests::{now, watched_pods};
 
     fn messages(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
         lines.into_iter().map(|line| line.message).collect()
     }
 
     fn silent() -> ApiError {
-        ApiError::Timeout { operation: Operation::watch_pods("search") }
+        ApiError::Timeout { call: Box::new(watched_pods()) }
     }
 
-    #[test] // proves UPDATE-43
-    fn that_the_apiserver_does_not_answer_is_said_once_and_so_is_that_it_does() {
+    #[tokio::test] // proves UPDATE-43
+    async fn that_the_apiserver_does_not_answer_is_said_once_and_so_is_that_it_does() {
         let mut availability = Availability::default();
         let mut hear = |heard| messages(availability.hear::<()>(heard, now()).1);
         assert_eq!(hear(Heard::Broken(None)), [""; 0]);

@@ -64,7 +64,7 @@ impl Secrets {
         {
             return Ok(Arc::clone(&kept.secret));
         }
-        let error = match self.api.get::<Secret>(&self.namespace, name).await {
+        let error = match self.api.objects::<Secret>(&self.namespace).get(name).await {
             Ok(secret) => {
                 let secret = Arc::new(secret);
                 let kept = Kept { secret: Arc::clone(&secret), read: began, due: began + MAX_AGE };

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::apiserver::read_again;
 use crate::context::Context;
-use crate::declared::objects::ExistingObjects;
+use crate::declared::objects::{ExistingObjects, remove, scale};
 use crate::execute::Executor;
 use crate::failure::Failure;
 use crate::lease::Lease;
@@ -53,7 +54,7 @@ pub(super) async fn step(
         return Ok(Taken::default());
     }
     // Apiserver: decisions are made on the live SearchCluster.
-    let live = cx.clients.api.cluster_of(cluster).await?;
+    let live = read_again(&cx.clients.api, cluster).await?;
     let is_same = is_same_generation(&live, cluster);
     *cluster = cx.cluster.replace(live);
     if !is_same {
@@ -91,7 +92,7 @@ pub(super) async fn step(
         Action::Write(leaving) => write(cx, cluster, &ledger, leaving).await?,
         Action::Scale { set, replicas } => {
             let there = found.object(set)?;
-            cx.clients.api.scale(cx.cluster.namespace(), there, *replicas).await?;
+            scale(&cx.clients.api, cx.cluster.namespace(), there, *replicas).await?;
             let node = format!("{}-{replicas}", there.name);
             let message = format!("{node} has no shards and no vote any more, and is removed");
             let pod = cx.observer.pods.iter().find(|pod| pod.name == node);
@@ -102,7 +103,7 @@ pub(super) async fn step(
         }
         Action::Remove { set } => {
             let there = found.object(set)?;
-            cx.clients.api.delete_stateful_set(cx.cluster.namespace(), there).await?;
+            remove(&cx.clients.api, cx.cluster.namespace(), there).await?;
         }
         Action::Exclude { .. } | Action::ExcludeVoter(_) | Action::ClearVotingExclusions => {
             ask(&cx.observer, &cx.clients.lease, action).await?;

@@ -4,20 +4,77 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DynamicObject, ObjectMeta};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
+use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta};
 use serde_json::{Value, json};
 use stayput_declare::{
-    self as declare, Kind, NODE_SET, Object, Observed, ObservedSet, SeenSecret, garbage,
+    self as declare, CLUSTER, Kind, NODE_SET, Object, Observed, ObservedSet, SeenSecret, garbage,
 };
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::workload::mounted_secrets;
 
-use crate::apiserver::{ApiError, Apiserver, Version, namespaced_name};
+use crate::apiserver::{ApiError, Apiserver, namespaced_name, only};
 use crate::concurrency::join_limited;
 use crate::declared::Verdict;
 use crate::failure::Failure;
 use crate::lease::Lease;
+
+/// Name, uid and version of an object as it was read.
+#[derive(Debug)]
+pub(super) struct Version {
+    pub(super) name: String,
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+impl Version {
+    fn of(metadata: &ObjectMeta) -> Self {
+        Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone(),
+            resource_version: metadata.resource_version.clone(),
+        }
+    }
+}
+
+fn resource(kind: Kind) -> ApiResource {
+    match kind {
+        Kind::Secret => ApiResource::erase::<Secret>(&()),
+        Kind::ConfigMap => ApiResource::erase::<ConfigMap>(&()),
+        Kind::Service => ApiResource::erase::<Service>(&()),
+        Kind::StatefulSet => ApiResource::erase::<StatefulSet>(&()),
+    }
+}
+
+/// Selects the objects of a declared cluster. Names no resource version: the answer is from the store, not
+/// from the apiserver's cache.
+fn labelled(cluster: &str) -> ListParams {
+    ListParams::default().labels(&format!("{CLUSTER}={cluster}"))
+}
+
+/// Lowers the count of a StatefulSet, if it is still the one that was read.
+pub(super) async fn scale(
+    api: &Apiserver,
+    namespace: &str,
+    there: &Version,
+    replicas: u32,
+) -> Result<(), ApiError> {
+    let patch = json!({
+        "metadata": { "uid": there.uid, "resourceVersion": there.resource_version },
+        "spec": { "replicas": replicas },
+    });
+    api.objects::<StatefulSet>(namespace).merge(&there.name, &patch).await.map(drop)
+}
+
+/// Deletes a StatefulSet, if it is still the one that was read.
+pub(super) async fn remove(
+    api: &Apiserver,
+    namespace: &str,
+    there: &Version,
+) -> Result<(), ApiError> {
+    let read = only(there.uid.as_deref(), there.resource_version.as_deref());
+    api.objects::<StatefulSet>(namespace).delete(&there.name, read).await
+}
 
 /// True if the SearchCluster with this uid owns the object.
 pub(super) fn is_owned(metadata: &ObjectMeta, uid: &str) -> bool {
@@ -51,10 +108,10 @@ pub(super) async fn found(
     let (namespace, name) = namespaced_name(&cluster.metadata);
     let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
     let bootstrap = declare::bootstrap(name);
-    let (sets, bootstrap) = tokio::try_join!(
-        api.stateful_sets(namespace, name),
-        api.object(Kind::ConfigMap, namespace, &bootstrap),
-    )?;
+    let (stateful_sets, labelled) = (api.objects::<StatefulSet>(namespace), labelled(name));
+    let config_maps = api.dynamic(&resource(Kind::ConfigMap), namespace);
+    let (sets, bootstrap) =
+        tokio::try_join!(stateful_sets.list(&labelled), config_maps.find(&bootstrap),)?;
     let (mut observed, mut objects) = (Observed::default(), BTreeMap::new());
     for set in sets.items.iter().filter(|set| is_owned(&set.metadata, uid)) {
         let Some(name) = node_set(&set.metadata) else { continue };
@@ -71,7 +128,8 @@ pub(super) async fn claims(
     api: &Apiserver,
     namespace: &str,
 ) -> Result<Vec<declare::SeenClaim>, ApiError> {
-    let list = api.claims(namespace).await?.items.into_iter();
+    let claims = api.objects::<PersistentVolumeClaim>(namespace);
+    let list = claims.list_metadata(&ListParams::default()).await?.items.into_iter();
     let seen = |metadata: ObjectMeta| declare::SeenClaim {
         is_being_deleted: metadata.deletion_timestamp.is_some(),
         name: metadata.name.unwrap_or_default(),
@@ -164,7 +222,8 @@ impl Applied {
         }
         let force = there.is_some();
         let (kind, name) = (object.kind, object.name.as_str());
-        let written = api.apply(kind, &cluster.namespace, name, &body, force).await?;
+        let objects = api.dynamic(&resource(kind), &cluster.namespace);
+        let written = objects.apply(name, &body, force).await?;
         let before = there.and_then(|there| there.metadata.resource_version);
         let is_changed = before != written.metadata.resource_version;
         if is_changed {
@@ -186,7 +245,8 @@ async fn read(
     objects: &[Object],
 ) -> Result<BTreeMap<Key, DynamicObject>, ApiError> {
     let get = async |object: &Object| {
-        let there = api.object(object.kind, namespace, &object.name).await?;
+        let objects = api.dynamic(&resource(object.kind), namespace);
+        let there = objects.find(&object.name).await?;
         Ok(there.map(|there| (key(object), there)))
     };
     let answers = join_limited(objects.iter().map(get).collect()).await;
@@ -210,21 +270,22 @@ pub(super) async fn collect(
     since: &BTreeMap<String, u64>,
     now: u64,
 ) -> Result<BTreeMap<String, u64>, ApiError> {
-    let secrets = api.secrets(&cluster.namespace, &cluster.name).await?;
-    let own = secrets.items.iter().filter(|secret| is_owned(&secret.metadata, &cluster.uid));
+    let secrets = api.objects::<Secret>(&cluster.namespace);
+    let listed = secrets.list(&labelled(&cluster.name)).await?;
+    let own = listed.items.iter().filter(|secret| is_owned(&secret.metadata, &cluster.uid));
     let mut seen: Vec<SeenSecret> = own.filter_map(seen_secret).collect();
     let (_, candidates) = garbage(cluster, observed, &seen, since, now);
     if candidates.is_empty() {
         return Ok(candidates);
     }
-    let pods = api.pods(&cluster.namespace).await?;
+    let pods = api.objects::<Pod>(&cluster.namespace).list(&ListParams::default()).await?;
     let mounted: BTreeSet<&str> = pods.items.iter().flat_map(mounted_secrets).collect();
     for secret in &mut seen {
         secret.mounted = mounted.contains(secret.name.as_str());
     }
     let (due, since) = garbage(cluster, observed, &seen, since, now);
     for secret in due {
-        match api.delete_secret(&cluster.namespace, &secret.name, &secret.uid).await {
+        match secrets.delete(&secret.name, only(Some(&secret.uid), None)).await {
             Ok(()) => tracing::info!("deleted Secret {} of a removed node set", secret.name),
             // The Secret is gone, or another one has its name by now.
             Err(error) if error.is_not_found() || error.is_conflict() => {}

@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 
 use super::Verdict;
-use crate::apiserver::Apiserver;
+use crate::apiserver::{Apiserver, only};
 use crate::declared::objects::Applied;
 use crate::declared::objects::collect;
 use crate::failure::Failure;
@@ -123,7 +123,8 @@ async fn a_secret_that_was_made_anew_is_another_one() {
     fixture.secret("old", "ours").await;
 
     // As if it were found before, and deleted now.
-    let refused = fixture.api.delete_secret("default", "logs-old-config", &first).await;
+    let secrets = fixture.api.objects::<Secret>("default");
+    let refused = secrets.delete("logs-old-config", only(Some(&first), None)).await;
     assert!(refused.expect_err("another uid").is_conflict());
     let since = fixture.collect(&since, 20).await;
     assert!(!since.contains_key(&first), "{since:?}");

@@ -7,6 +7,8 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
 use kube::core::{Selector, SelectorExt};
 use stayput_kube_access::workload::{Set, ordinal};
 use stayput_restart::{self as restart, Ledger, MemberStep, MissingPod, Time, UpdateStep};
@@ -191,7 +193,7 @@ pub(super) async fn read(api: &Apiserver, namespace: &str, ledger: &Ledger) -> B
     if owed.is_empty() {
         return owed;
     }
-    match api.pods(namespace).await {
+    match api.objects::<Pod>(namespace).list(&ListParams::default()).await {
         Ok(pods) => {
             let uids = pods.items.into_iter().filter_map(|pod| pod.metadata.uid);
             uids.filter(|uid| owed.contains(uid)).collect()

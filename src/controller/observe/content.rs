@@ -194,8 +194,8 @@ impl Object {
     ) -> Result<Option<Self>, ApiError> {
         let name = &source.name;
         Ok(match source.kind {
-            SourceKind::Secret => api.find(namespace, name).await?.map(Self::of_secret),
-            SourceKind::ConfigMap => api.find(namespace, name).await?.map(Self::of_map),
+            SourceKind::Secret => api.objects(namespace).find(name).await?.map(Self::of_secret),
+            SourceKind::ConfigMap => api.objects(namespace).find(name).await?.map(Self::of_map),
         })
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use stayput_kube_access::apiserver::Objects;
 use stayput_restart::{
     self as restart, Change, Ledger, PodPatch, PodUpdate, Policy, Unreturnable, UpdateStep,
     annotation, to_be_set_back,
@@ -228,9 +229,11 @@ async fn ask(
     let PodPatch { images, resources, .. } = &update.patch;
     if update.step == UpdateStep::Resize && !resources.is_empty() {
         let patch = patches::resources(pod, On::AnyVersion, resources)?;
-        if let Err(error) = api.try_to_resize_pod(&pod.namespace, &pod.name, patch).await {
+        if let Err(error) = try_to_resize(api, pod, patch).await {
             // Not found is either the pod or the subresource.
-            if error.is_not_found() && api.get::<Pod>(&pod.namespace, &pod.name).await.is_ok() {
+            if error.is_not_found()
+                && api.objects::<Pod>(&pod.namespace).get(&pod.name).await.is_ok()
+            {
                 return Ok(Ok(Answer::NoResize));
             }
             if error.is_size_of_no_living_pod() {
@@ -271,7 +274,7 @@ async fn try_images(
     images: &BTreeMap<String, Change>,
 ) -> Result<Result<BTreeMap<String, String>, ApiError>, Failure> {
     let patch = patches::images(pod, On::AnyVersion, images)?;
-    let then = match api.try_to_patch_pod(&pod.namespace, &pod.name, patch).await {
+    let then = match pods(api, pod).patch(&pod.name, patch).await {
         Ok(then) => then,
         Err(error) => return Ok(Err(error)),
     };
@@ -282,6 +285,20 @@ async fn try_images(
         (*wanted != image).then_some((container.name, image))
     });
     Ok(Ok(others.collect()))
+}
+
+/// The pods of the namespace of this one, for dry runs.
+fn pods(api: &Apiserver, pod: &PodFacts) -> Objects<Pod> {
+    api.objects(&pod.namespace).dry_run(true)
+}
+
+/// Dry run of changing CPU and memory of a living pod.
+async fn try_to_resize(
+    api: &Apiserver,
+    pod: &PodFacts,
+    patch: json_patch::Patch,
+) -> Result<(), ApiError> {
+    pods(api, pod).patch_subresource("resize", &pod.name, patch).await.map(drop)
 }
 
 /// Refused rollbacks, by uid of the pod.
@@ -336,10 +353,10 @@ async fn ask_undo(
     let PodPatch { images, resources, .. } = patch;
     if !resources.is_empty() {
         let patch = patches::resources(pod, On::AnyVersion, resources)?;
-        return Ok(api.try_to_resize_pod(&pod.namespace, &pod.name, patch).await.map(drop));
+        return Ok(try_to_resize(api, pod, patch).await);
     }
     let patch = patches::images(pod, On::AnyVersion, images)?;
-    Ok(api.try_to_patch_pod(&pod.namespace, &pod.name, patch).await.map(drop))
+    Ok(pods(api, pod).patch(&pod.name, patch).await.map(drop))
 }
 
 #[cfg(test)]

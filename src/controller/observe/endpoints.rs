@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use futures_util::future::pending;
 use k8s_openapi::api::discovery::v1::{Endpoint as Entry, EndpointConditions, EndpointSlice};
 use kube::Api;
-use kube::api::{ObjectList, WatchParams};
+use kube::api::{ListParams, ObjectList, WatchParams};
 use stayput_kube_access::read_limits::WATCH_SECONDS;
 use stayput_restart::{Drain, Endpoint, Known, Pod, Policy, Time, Unknown};
 use tokio::task::JoinSet;
@@ -62,9 +62,10 @@ impl Endpoints {
     pub(crate) fn follow(&mut self, api: &Apiserver, namespace: &str, pods: Vec<String>) {
         let (api, namespace, unserved) = (api.clone(), namespace.to_owned(), self.unserved.clone());
         self.following.spawn(async move {
+            let (slices, all) = (api.objects::<EndpointSlice>(&namespace), ListParams::default());
             let mut next = Instant::now();
             // The observation reports EndpointSlices that cannot be listed.
-            while let Ok(listed) = api.endpoint_slices(&namespace).await {
+            while let Ok(listed) = slices.list(&all).await {
                 let note = |uid| unserved.note(uid, &endpoint(Ok(&listed), uid), now());
                 if pods.iter().filter_map(|uid| note(uid)).count() == pods.len() {
                     return;
@@ -94,7 +95,7 @@ impl Endpoints {
             self.unserved.clear();
             return;
         }
-        let listed = api.endpoint_slices(namespace).await;
+        let listed = api.objects(namespace).list(&ListParams::default()).await;
         if let Err(error) = &listed {
             tracing::warn!("a drain takes its longest time: {error}");
         }

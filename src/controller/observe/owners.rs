@@ -51,7 +51,7 @@ impl Owners {
             .chain(must_read.iter().map(String::as_str))
             .collect();
         let read = async |name: &str| {
-            let found = api.find(namespace, name).await;
+            let found = api.objects(namespace).find(name).await;
             let answer = found.map(|set| set.as_ref().map(Set::of));
             (name.to_owned(), (Instant::now(), answer))
         };

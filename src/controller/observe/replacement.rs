@@ -16,6 +16,9 @@ use stayput_pod_update::thousandths;
 use stayput_restart::{Known, Ledger, Member, PodUpdate, UpdateStep};
 use tokio::time::Instant;
 
+use kube::core::Status;
+use stayput_kube_access::apiserver::Objects;
+
 use crate::apiserver::{ApiError, Apiserver};
 use crate::concurrency::{done_by, join_limited};
 use crate::observe::owners::Owners;
@@ -87,7 +90,8 @@ async fn why_refused(
     pod: &PodFacts,
     update: &PodUpdate,
 ) -> Option<String> {
-    let there: Pod = match api.get(&pod.namespace, &pod.name).await {
+    let pods = api.objects::<Pod>(&pod.namespace);
+    let there = match pods.get(&pod.name).await {
         Ok(there) => there,
         // The pod is gone: the next look has another question.
         Err(error) if error.is_not_found() => return None,
@@ -107,11 +111,24 @@ async fn why_refused(
         _ => !is_same_template,
     };
     let successor = successor(there, new, &update.to);
-    match api.try_to_create_pod(&pod.namespace, &successor).await {
+    match try_to_create(&pods.dry_run(true), &successor).await {
         Ok(()) => None,
         Err(error) if is_of_quota(&error) && !requests_more => None,
         Err(error) => Some(sentence(pod, &error)),
     }
+}
+
+/// Dry run of creating this pod. The apiserver reports that the name is taken only after everything else that
+/// could refuse the pod: that answer counts as success.
+async fn try_to_create(pods: &Objects<Pod>, pod: &Pod) -> Result<(), ApiError> {
+    let call = pods.about("create").named(pod.metadata.name.as_deref().unwrap_or_default());
+    let create = async {
+        match pods.api().create(&pods.post_params(), pod).await {
+            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
+            done => done.map(drop),
+        }
+    };
+    pods.call(call, create).await
 }
 
 fn sentence(pod: &PodFacts, why: &dyn fmt::Display) -> String {
@@ -125,8 +142,8 @@ fn read(template: &Value) -> Option<PodTemplateSpec> {
 /// True if a quota refused the pod. It counts the pod that goes beside the one that comes: if the new one
 /// requests no more, there is room for it once the other has gone.
 fn is_of_quota(error: &ApiError) -> bool {
-    matches!(error, ApiError::Refused { source: kube::Error::Api(status), .. }
-        if status.code == 403 && status.message.contains("exceeded quota"))
+    let is_it = |status: &Status| status.code == 403 && status.message.contains("exceeded quota");
+    error.refusal().is_some_and(is_it)
 }
 
 /// The pod that a StatefulSet makes from the template in the place of this one; without a template, from the
@@ -261,8 +278,7 @@ fn is_replaced(member: &&Member) -> bool {
 async fn uids(api: &Apiserver, pod: &PodFacts) -> Known<Uids> {
     let mut uids = Uids::new();
     for name in pod.live.iter().flat_map(|live| live.claims()) {
-        let claim: Result<PersistentVolumeClaim, ApiError> = api.get(&pod.namespace, name).await;
-        match claim {
+        match api.objects::<PersistentVolumeClaim>(&pod.namespace).get(name).await {
             Ok(claim) => uids.extend(claim.metadata.uid.map(|uid| (name.to_owned(), uid))),
             Err(error) if error.is_forbidden() => {}
             Err(error) => {

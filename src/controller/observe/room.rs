@@ -14,7 +14,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{
     Container, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec,
 };
-use kube::api::ObjectList;
+use kube::api::{ListParams, ObjectList};
 use kube::core::PartialObjectMeta;
 use serde_json::Value;
 use stayput_pod_update::PodRequests;
@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use super::owners::Owners;
 use super::snapshot::unknown;
-use crate::apiserver::{ApiError, Apiserver};
+use crate::apiserver::{ApiError, Apiserver, only};
 use crate::concurrency::{done_by, join_limited};
 use crate::observe::replacement::Uids;
 use crate::observe::snapshot::Ages;
@@ -239,7 +239,8 @@ async fn answers(api: &Apiserver, pod: &PodFacts, nodes: &Nodes) -> Answers {
 /// Reason why the apiserver would not delete a pod. A missing answer counts, too: after a stop it would come
 /// too late.
 async fn undeletable(api: &Apiserver, pod: &PodFacts) -> Option<String> {
-    match api.try_to_delete_pod(&pod.namespace, &pod.name, &pod.uid).await {
+    let pods = api.objects::<Pod>(&pod.namespace).dry_run(true);
+    match pods.delete(&pod.name, only(Some(&pod.uid), None)).await {
         Ok(()) => None,
         // The pod is gone by now, or another one has its name.
         Err(error) if error.is_not_found() || error.is_conflict() => None,
@@ -282,7 +283,11 @@ impl Nodes {
         let nodes = match self.0.get() {
             Some((_, nodes)) => nodes.clone(),
             None => {
-                let nodes = api.nodes().await.ok().map(Arc::new);
+                // As the apiserver has them in memory.
+                let params =
+                    ListParams { resource_version: Some("0".into()), ..ListParams::default() };
+                let nodes = api.everywhere::<Node>().list_metadata(&params).await;
+                let nodes = nodes.ok().map(Arc::new);
                 // The answer for another volume may be there by now.
                 let _ = self.0.set((Instant::now(), nodes.clone()));
                 nodes
@@ -295,13 +300,13 @@ impl Nodes {
 async fn bound(api: &Apiserver, pod: &PodFacts, nodes: &Nodes) -> Result<Bound, ApiError> {
     let mut bound = Bound { is_on_one_node: false, uids: Uids::new(), leaving: None };
     for name in pod.live.iter().flat_map(|live| live.claims()) {
-        let claim: PersistentVolumeClaim = api.get(&pod.namespace, name).await?;
+        let claim = api.objects::<PersistentVolumeClaim>(&pod.namespace).get(name).await?;
         bound.uids.extend(claim.metadata.uid.map(|uid| (name.to_owned(), uid)));
         if claim.metadata.deletion_timestamp.is_some() {
             bound.leaving.get_or_insert(name.to_owned());
         }
         if let Some(volume) = claim.spec.and_then(|spec| spec.volume_name) {
-            match api.volume(&volume).await {
+            match api.everywhere().get(&volume).await {
                 Ok(volume) => bound.is_on_one_node |= nodes.is_on_one(api, volume).await,
                 // The rights of one namespace do not reach volumes: then the scheduler decides.
                 Err(error) if error.is_forbidden() => {}
@@ -314,12 +319,9 @@ async fn bound(api: &Apiserver, pod: &PodFacts, nodes: &Nodes) -> Result<Bound, 
 
 async fn place<'n>(api: &Apiserver, name: &'n str) -> (&'n str, NodePods) {
     let read = async {
-        let node = match api.node(name).await {
-            Ok(node) => Some(node),
-            Err(error) if error.is_not_found() => None,
-            Err(error) => return Err(error),
-        };
-        Ok((node, api.pods_on(name).await?.items))
+        let node = api.everywhere::<Node>().find(name).await?;
+        let on_node = ListParams::default().fields(&format!("spec.nodeName={name}"));
+        Ok((node, api.everywhere::<Pod>().list(&on_node).await?.items))
     };
     (name, read.await)
 }

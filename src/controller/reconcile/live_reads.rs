@@ -8,7 +8,7 @@ use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::names::random_id;
 use stayput_restart::{Action, Ledger, Plan, Snapshot, plan};
 
-use crate::apiserver::{ApiError, Apiserver};
+use crate::apiserver::{ApiError, Apiserver, read_again};
 use crate::clusters::asks_for_the_same;
 use crate::concurrency::join_limited;
 use crate::context::Context;
@@ -39,7 +39,8 @@ pub(super) async fn look(
     reads_live: bool,
 ) -> Result<LookResult, Failure> {
     let (api, known) = (cx.clients.api.clone(), Arc::clone(cluster));
-    let live = async { if reads_live { api.cluster_of(&known).await.map(Some) } else { Ok(None) } };
+    let live =
+        async { if reads_live { read_again(&api, &known).await.map(Some) } else { Ok(None) } };
     let (live, snapshot) = tokio::join!(live, observe(cx, &known, spec, must_read, with_engine));
     if let Some(live) = live? {
         let is_known = live.metadata.resource_version == known.metadata.resource_version;
@@ -114,7 +115,7 @@ async fn read_live(
     // The pods are read by this spec, and do not count if the live one differs.
     let reading = Reading::of(&cluster.spec);
     let pods = read_pods(&cx.clients.api, &cx.observer.pods, stops, &reading);
-    let (live, (pods, unread)) = tokio::join!(cx.clients.api.cluster_of(cluster), pods);
+    let (live, (pods, unread)) = tokio::join!(read_again(&cx.clients.api, cluster), pods);
     let live = live?;
     let is_same = is_same_generation(&live, cluster);
     *cluster = cx.cluster.replace(live);
@@ -149,7 +150,8 @@ async fn read_pods(
 ) -> (Vec<PodFacts>, Unread) {
     let pods: Vec<Arc<PodFacts>> =
         stops.iter().filter_map(|stop| known.by_uid(stop.pod()?).cloned()).collect();
-    let read = async |pod: &PodFacts| (pod.uid.clone(), api.get(&pod.namespace, &pod.name).await);
+    let read =
+        async |pod: &PodFacts| (pod.uid.clone(), api.objects(&pod.namespace).get(&pod.name).await);
     let read: Vec<_> = join_limited(pods.iter().map(|pod| read(pod)).collect()).await;
     let (mut live, mut unread) = (Vec::new(), Unread::default());
     for (uid, pod) in read {

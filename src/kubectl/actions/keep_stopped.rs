@@ -1,9 +1,9 @@
 //! `stop` and `start`: set and remove the annotation that keeps a node stopped.
 
+use k8s_openapi::api::core::v1::Pod;
 use stayput_restart::annotation;
 
 use crate::actions::{ActionError, ActionReport, ActionResult, Attempts, confirm, set_annotation};
-use crate::apiserver::patch_pod;
 use crate::args::{NodesArgs, StopArgs};
 use crate::session::Session;
 use crate::view::ClusterView;
@@ -108,8 +108,8 @@ async fn annotate(
         let (version, key) = (&pod.resource_version, annotation::STOPPED);
         attempts.next("pod", &pod.name, version)?;
         let patch = set_annotation(version, pod.has_annotations, key, value);
-        match patch_pod(session, &pod.name, patch).await {
-            Ok(()) => return Ok(true),
+        match session.objects::<Pod>().patch(&pod.name, patch).await {
+            Ok(_) => return Ok(true),
             Err(error) => attempts.refused(version, error)?,
         }
         view = selection::view(session, Some(&view.name)).await?;

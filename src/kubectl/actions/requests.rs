@@ -1,5 +1,6 @@
 //! `restart`, `cancel`, `pause` and `resume`.
 
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::names::random_id;
 use stayput_restart::{Code, Request, Strategy, annotation};
 
@@ -7,7 +8,6 @@ use crate::actions::{
     ActionError, ActionReport, ActionResult, Attempts, confirm, may_be_outage, outage,
     set_annotation, set_paused,
 };
-use crate::apiserver::patch_cluster;
 use crate::args::RestartArgs;
 use crate::leader::Reconciler;
 use crate::options::into_quoted_commands;
@@ -45,8 +45,8 @@ pub(crate) async fn restart(
         }
         attempts.next("SearchCluster", &view.name, &view.resource_version)?;
         let patch = actions::request_patch(&view, &text, view.reconciler == Reconciler::Works);
-        match patch_cluster(session, &view.name, patch).await {
-            Ok(()) => {
+        match session.objects::<SearchCluster>().patch(&view.name, patch).await {
+            Ok(_) => {
                 let page = requested(&view, &request);
                 return Ok(restart_report(&view, &request, ActionResult::Requested, page));
             }
@@ -205,8 +205,8 @@ pub(crate) async fn cancel(
         let key = if value.is_some() { annotation::CANCEL } else { annotation::REQUEST };
         attempts.next("SearchCluster", &view.name, &view.resource_version)?;
         let patch = set_annotation(&view.resource_version, view.has_annotations, key, value);
-        match patch_cluster(session, &view.name, patch).await {
-            Ok(()) => return Ok(cancel_report(&view, cancellation)),
+        match session.objects::<SearchCluster>().patch(&view.name, patch).await {
+            Ok(_) => return Ok(cancel_report(&view, cancellation)),
             Err(error) => attempts.refused(&view.resource_version, error)?,
         }
     }
@@ -305,9 +305,9 @@ async fn set_paused_to(
         }
         attempts.next("SearchCluster", &view.name, &view.resource_version)?;
         let patch = set_paused(&view.resource_version, paused);
-        match patch_cluster(session, &view.name, patch).await {
-            Ok(()) if paused => return Ok(was_paused(&view)),
-            Ok(()) => return Ok(was_resumed(&view)),
+        match session.objects::<SearchCluster>().patch(&view.name, patch).await {
+            Ok(_) if paused => return Ok(was_paused(&view)),
+            Ok(_) => return Ok(was_resumed(&view)),
             Err(error) => attempts.refused(&view.resource_version, error)?,
         }
     }

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use stayput_kube_access::cluster::{ALLOW, SearchCluster, allow_command, others};
 use stayput_restart::annotation;
 
-use crate::apiserver::objects::Asked;
 use crate::apiserver::{self, ApiError};
 use crate::options::into_commands;
 use crate::session::Session;
@@ -65,7 +64,8 @@ pub(crate) async fn pods(
                 pod.name_any()
             );
         } else if let Some(patch) = removal(pod.annotations()) {
-            apiserver::merge_patch::<Pod>(session, "pods", &pod.name_any(), &patch).await?;
+            let pods = session.objects::<Pod>();
+            apiserver::unless_gone(pods.merge(&pod.name_any(), &patch).await)?;
         }
     }
     Ok(said)
@@ -85,10 +85,10 @@ pub(crate) fn removal(annotations: &BTreeMap<String, String>) -> Option<Value> {
 /// Removes the permission of this SearchCluster from the Secrets that it names. A person without the
 /// right to do that gets a hint how it is done.
 pub(crate) async fn secrets(session: &Session, cluster: &SearchCluster, pods: &[Pod]) -> String {
-    let asked = Asked::of(session);
+    let secrets = session.objects::<Secret>();
     let mut said = String::new();
     for name in &named(cluster, pods) {
-        let secret = match asked.find::<Secret>("secrets", name).await {
+        let secret = match secrets.find(name).await {
             Ok(Some(secret)) => secret,
             Ok(None) => continue,
             Err(error) => {
@@ -101,8 +101,7 @@ pub(crate) async fn secrets(session: &Session, cluster: &SearchCluster, pods: &[
         let Some(others) = others(secret.annotations(), &cluster.name_any()) else { continue };
         let value = (!others.is_empty()).then(|| others.join(","));
         let patch = json!({"metadata": {"annotations": {ALLOW: value}}});
-        let taken = apiserver::merge_patch::<Secret>(session, "secrets", name, &patch).await;
-        if let Err(error) = taken {
+        if let Err(error) = apiserver::unless_gone(secrets.merge(name, &patch).await) {
             let command = allow_command(&session.namespace, name, &others);
             let command = into_commands(&command, &session.options_in_shell());
             said += &format!("Secret {name} still allows its use ({error}): {command}\n");

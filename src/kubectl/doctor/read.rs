@@ -1,25 +1,25 @@
 //! Reads the facts. A failed read is a fact, too.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 
 use futures_util::future::join_all;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret};
 use kube::core::params::ListParams;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::{Client, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use stayput_kube_access::cluster::{SearchCluster, UpdateMode};
 use stayput_kube_access::workload::{is_stateful_set, serving_secret, unwatched};
 use stayput_pod_update::{IGNORE, Ignore, Source, SourceKind};
 use stayput_restart::{Known, Unknown};
 
-use crate::apiserver;
-use crate::apiserver::STATEFUL_SETS;
-use crate::apiserver::objects::Asked;
+use crate::apiserver::{self, Apiserver};
 use crate::doctor::checks::named_secrets;
 use crate::doctor::{ApiserverTime, Facts, Installation, Right, Taken};
 use crate::format::now;
@@ -35,19 +35,17 @@ pub(crate) async fn access(session: &Session, address: Option<&str>) -> Known<Sn
 
 /// Everything that is the same for all SearchClusters.
 pub(crate) async fn installation(client: &Client) -> Installation {
-    let ask = Asked { client, namespace: NAMESPACE };
+    let api = Apiserver::for_kubectl(client.clone());
     let replicas = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
     Installation {
         apiserver_time: apiserver_time(client).await,
         definition: known(apiserver::definition(client).await),
-        lease: known(ask.find("leases.coordination.k8s.io", NAME).await),
-        pods: known(ask.list("pods", &replicas).await),
-        namespace: known(apiserver::find_namespace(client, NAMESPACE).await),
-        policies: known(ask.list(NETWORK_POLICIES, &ListParams::default()).await),
+        lease: known(api.objects(NAMESPACE).find(NAME).await),
+        pods: list(&api, NAMESPACE, &replicas).await,
+        namespace: known(api.everywhere::<Namespace>().find(NAMESPACE).await),
+        policies: list(&api, NAMESPACE, &ListParams::default()).await,
     }
 }
-
-const NETWORK_POLICIES: &str = "networkpolicies.networking.k8s.io";
 
 /// Everything about one SearchCluster.
 pub(crate) async fn read(
@@ -57,32 +55,32 @@ pub(crate) async fn read(
     installation: &Installation,
 ) -> Facts {
     let namespace = cluster.namespace().unwrap_or_default();
-    let ask = Asked { client, namespace: &namespace };
+    let api = Apiserver::for_kubectl(client.clone());
     let pods = known(apiserver::pods(client, &cluster).await);
     let found = pods.as_deref().unwrap_or_default();
     let mut sets = BTreeMap::new();
     for name in owners(found) {
-        let set = known(ask.find(STATEFUL_SETS, &name).await);
+        let set = known(api.objects(&namespace).find(&name).await);
         sets.insert(name, set);
     }
-    let operated = read_operated(&ask, &sets).await;
+    let operated = read_operated(&api, &namespace, &sets).await;
     let mut secrets = BTreeMap::new();
     let spec = cluster.completed_spec().into_owned();
     let port = spec.manager.port;
     let serving = found.iter().filter_map(|pod| serving_secret(pod, port));
     let named = named_secrets(&spec).into_iter().map(|named| named.name.to_owned());
     for name in named.chain(serving).collect::<BTreeSet<String>>() {
-        let secret = known(ask.find::<Secret>("secrets", &name).await);
+        let secret = known(api.objects(&namespace).find(&name).await);
         secrets.insert(name, secret);
     }
-    let ignored = read_ignored(&ask, found, port).await;
+    let ignored = read_ignored(&api, &namespace, found, port).await;
     let all = ListParams::default();
     let view = ClusterView::from_objects(&cluster, found);
     Facts {
         snapshot: snapshot(access, &view).await,
-        policies: known(ask.list(NETWORK_POLICIES, &all).await),
-        budgets: known(ask.list("poddisruptionbudgets.policy", &all).await),
-        rights: read_rights(client, &cluster).await,
+        policies: list(&api, &namespace, &all).await,
+        budgets: list(&api, &namespace, &all).await,
+        rights: read_rights(&api, &cluster).await,
         installation: installation.clone(),
         now: now(),
         pods,
@@ -96,6 +94,15 @@ pub(crate) async fn read(
 
 fn known<T>(answer: Result<T, impl Display>) -> Known<T> {
     answer.map_err(|error| Unknown { message: error.to_string() })
+}
+
+/// All objects of a kind in a namespace.
+async fn list<K>(api: &Apiserver, namespace: &str, params: &ListParams) -> Known<Vec<K>>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    K: Clone + Debug + DeserializeOwned,
+{
+    known(api.objects(namespace).list(params).await).map(|list| list.items)
 }
 
 async fn snapshot(access: &Known<SnapshotAccess>, view: &ClusterView) -> Known<Taken> {
@@ -119,7 +126,8 @@ fn owners(pods: &[Pod]) -> BTreeSet<String> {
 
 /// The annotations of the objects that can be read.
 async fn read_ignored(
-    ask: &Asked<'_>,
+    api: &Apiserver,
+    namespace: &str,
     pods: &[Pod],
     manager_port: u16,
 ) -> BTreeMap<Source, Ignore> {
@@ -129,11 +137,11 @@ async fn read_ignored(
     for source in named {
         let annotations = match source.kind {
             SourceKind::Secret => {
-                let found = ask.find::<Secret>("secrets", &source.name).await;
+                let found = api.objects::<Secret>(namespace).find(&source.name).await;
                 found.ok().flatten().map(|secret| secret.annotations().clone())
             }
             SourceKind::ConfigMap => {
-                let found = ask.find::<ConfigMap>("configmaps", &source.name).await;
+                let found = api.objects::<ConfigMap>(namespace).find(&source.name).await;
                 found.ok().flatten().map(|map| map.annotations().clone())
             }
         };
@@ -146,7 +154,8 @@ async fn read_ignored(
 
 /// The objects, by kind and name.
 async fn read_operated(
-    ask: &Asked<'_>,
+    api: &Apiserver,
+    namespace: &str,
     sets: &BTreeMap<String, Known<Option<StatefulSet>>>,
 ) -> BTreeMap<(String, String), Known<Option<DynamicObject>>> {
     let mut found = BTreeMap::new();
@@ -163,10 +172,7 @@ async fn read_operated(
             &GroupVersionKind::gvk(group, version, &owner.kind),
             &plural(&owner.kind),
         );
-        found.insert(
-            key,
-            known(ask.find_dynamic(&resource, "objects of the operator", &owner.name).await),
-        );
+        found.insert(key, known(api.dynamic(&resource, namespace).find(&owner.name).await));
     }
     found
 }
@@ -211,7 +217,7 @@ const fn right(
 }
 
 /// Each right, and the answer if the reconciler has it.
-async fn read_rights(client: &Client, cluster: &SearchCluster) -> Vec<(Right, Known<bool>)> {
+async fn read_rights(api: &Apiserver, cluster: &SearchCluster) -> Vec<(Right, Known<bool>)> {
     let mut needed = ALWAYS.to_vec();
     if cluster.spec.update.mode == UpdateMode::InPlace {
         needed.extend(UPDATES);
@@ -220,8 +226,11 @@ async fn read_rights(client: &Client, cluster: &SearchCluster) -> Vec<(Right, Kn
         needed.extend(DECLARED);
     }
     let namespace = cluster.namespace().unwrap_or_default();
+    let reviews = api.everywhere();
     let ask = async |right: Right| {
-        (right, known(apiserver::review(client, review(&namespace, right)).await))
+        let answer = known(reviews.create(&review(&namespace, right)).await);
+        let is_allowed = |answer: SubjectAccessReview| answer.status.is_some_and(|it| it.allowed);
+        (right, answer.map(is_allowed))
     };
     join_all(needed.into_iter().map(ask)).await
 }

@@ -13,9 +13,8 @@ use stayput_kube_access::certificates::{
     published, role, role_binding,
 };
 
-use crate::apiserver::objects::Kind;
-use crate::apiserver::{ApiError, document};
-use crate::init::made::Made;
+use crate::apiserver::ApiError;
+use crate::init::made::{Kind, Made};
 use crate::init::{InitError, InitResult};
 use crate::session::Session;
 
@@ -175,8 +174,8 @@ pub(crate) async fn make_keys(
 }
 
 async fn read_keys(session: &Session) -> Result<Result<KeySet, String>, ApiError> {
-    let discovery = document(session, DISCOVERY_PATH).await?;
-    let keys = document(session, KEY_SET_PATH).await?;
+    let discovery = session.api().document(DISCOVERY_PATH).await?.text;
+    let keys = session.api().document(KEY_SET_PATH).await?.text;
     Ok(published(&discovery, &keys))
 }
 

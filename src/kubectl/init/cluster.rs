@@ -14,12 +14,12 @@ use stayput_inject::{EngineFound, Reachability};
 use stayput_kube_access::cluster::allows;
 use stayput_kube_access::workload::Set;
 
-use crate::apiserver::objects::{Asked, Kind};
-use crate::apiserver::{ApiError, STATEFUL_SETS};
+use crate::apiserver::ApiError;
 use crate::args::InitArgs;
-use crate::init::made::Made;
+use crate::init::made::{Kind, Made};
 use crate::init::{InitError, InitResult};
 use crate::options::{into_commands, into_quoted_commands};
+use crate::session::Session;
 
 /// The pods that were found.
 struct SelectedPods {
@@ -138,18 +138,18 @@ fn by_labels(labels: BTreeMap<String, String>) -> LabelSelector {
 }
 
 async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<SelectedPods>, InitError> {
-    let asked = Asked::of(made.session);
+    let session = made.session;
     if let Some(selector) = &args.selector {
         let labels = labels(selector).ok_or_else(|| InitError::Selector(selector.clone()))?;
-        let pod = pod_with(&asked, selector).await?;
+        let pod = pod_with(session, selector).await?;
         return Ok(pod.map(|pod| SelectedPods::new(by_labels(labels), &pod.spec, By::Selector)));
     }
-    if let Some(set) = asked.find::<StatefulSet>(STATEFUL_SETS, &args.cluster).await?
+    if let Some(set) = session.objects::<StatefulSet>().find(&args.cluster).await?
         && let Some(spec) = &set.spec
     {
         let selector = spec.selector.clone();
         let set = Set::of(&set);
-        let on_delete = set.replaced_from.map(|_| set.on_delete_command(asked.namespace));
+        let on_delete = set.replaced_from.map(|_| set.on_delete_command(&session.namespace));
         return Ok(Some(SelectedPods::new(
             selector,
             &spec.template.spec,
@@ -158,14 +158,14 @@ async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<SelectedPods>, 
     }
     for operator in &OPERATORS {
         let label = operator.label;
-        let pod = pod_with(&asked, &format!("{label}={}", args.cluster)).await?;
+        let pod = pod_with(session, &format!("{label}={}", args.cluster)).await?;
         if let Some(pod) = pod {
             let selector = by_labels(BTreeMap::from([(label.to_owned(), args.cluster.clone())]));
             let mut found = SelectedPods::new(selector, &pod.spec, By::Operator(operator));
             if let Some(engine) = &mut found.engine
                 && engine.reached.has_tls.is_none()
             {
-                engine.reached.has_tls = has_tls(&asked, operator, &args.cluster).await?;
+                engine.reached.has_tls = has_tls(session, operator, &args.cluster).await?;
             }
             return Ok(Some(found));
         }
@@ -175,20 +175,21 @@ async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<SelectedPods>, 
 
 /// The TLS setting of the operator's object, if we may read it.
 async fn has_tls(
-    asked: &Asked<'_>,
+    session: &Session,
     operator: &Operator,
     name: &str,
 ) -> Result<Option<bool>, ApiError> {
-    let kind = operator.api_resource();
-    match asked.find_dynamic(&kind, operator.resource, name).await {
+    let objects = session.api().dynamic(&operator.api_resource(), &session.namespace);
+    match objects.find(name).await {
         Ok(object) => Ok(object.and_then(|object| stayput_inject::has_tls(&json!(object)))),
         Err(error) if error.is_permanent() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-async fn pod_with(asked: &Asked<'_>, labels: &str) -> Result<Option<Pod>, ApiError> {
-    Ok(asked.list("pods", &ListParams::default().labels(labels)).await?.into_iter().next())
+async fn pod_with(session: &Session, labels: &str) -> Result<Option<Pod>, ApiError> {
+    let params = ListParams::default().labels(labels);
+    Ok(session.objects().list(&params).await?.items.into_iter().next())
 }
 
 async fn next(

@@ -1,13 +1,57 @@
 //! Creates objects, and records the results.
 
-use kube::api::DynamicObject;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::{Value, json};
+use stayput_kube_access::apiserver::Objects;
 use stayput_kube_access::certificates::{is_ours, precondition};
+use stayput_kube_access::cluster::SearchCluster;
 
 use crate::apiserver::ApiError;
-use crate::apiserver::objects::{Asked, Kind};
 use crate::init::{InitObject, InitResult};
 use crate::session::Session;
+
+/// A kind of objects that `init` creates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Secret,
+    ConfigMap,
+    Role,
+    RoleBinding,
+    /// Certificate of cert-manager.
+    Certificate,
+    SearchCluster,
+}
+
+impl Kind {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Secret => "Secret",
+            Self::ConfigMap => "ConfigMap",
+            Self::Role => "Role",
+            Self::RoleBinding => "RoleBinding",
+            Self::Certificate => "Certificate",
+            Self::SearchCluster => "SearchCluster",
+        }
+    }
+
+    /// The kind's resource for calls.
+    fn api_resource(self) -> ApiResource {
+        match self {
+            Self::Secret => ApiResource::erase::<Secret>(&()),
+            Self::ConfigMap => ApiResource::erase::<ConfigMap>(&()),
+            Self::Role => ApiResource::erase::<Role>(&()),
+            Self::RoleBinding => ApiResource::erase::<RoleBinding>(&()),
+            Self::SearchCluster => ApiResource::erase::<SearchCluster>(&()),
+            Self::Certificate => ApiResource::from_gvk(&GroupVersionKind::gvk(
+                "cert-manager.io",
+                "v1",
+                "Certificate",
+            )),
+        }
+    }
+}
 
 pub(crate) struct Made<'a> {
     pub(crate) session: &'a Session,
@@ -33,12 +77,17 @@ impl<'a> Made<'a> {
         self.note(kind, name, InitResult::Left, message);
     }
 
+    fn objects(&self, kind: Kind) -> Objects<DynamicObject> {
+        let objects = self.session.api().dynamic(&kind.api_resource(), &self.session.namespace);
+        objects.dry_run(self.dry_run)
+    }
+
     pub(crate) async fn find(
         &self,
         kind: Kind,
         name: &str,
     ) -> Result<Option<DynamicObject>, ApiError> {
-        Asked::of(self.session).find_kind(kind, name).await
+        self.objects(kind).find(name).await
     }
 
     pub(crate) async fn create(
@@ -46,7 +95,7 @@ impl<'a> Made<'a> {
         kind: Kind,
         object: &Value,
     ) -> Result<DynamicObject, ApiError> {
-        Asked::of(self.session).create(kind, object, self.dry_run).await
+        self.objects(kind).create(&serde_json::from_value(object.clone())?).await
     }
 
     pub(crate) async fn change(
@@ -55,7 +104,7 @@ impl<'a> Made<'a> {
         name: &str,
         patch: &Value,
     ) -> Result<DynamicObject, ApiError> {
-        Asked::of(self.session).change(kind, name, patch, self.dry_run).await
+        self.objects(kind).merge(name, patch).await
     }
 
     /// Creates the object, or updates one of ours. Another's with the same content is left. `use_of` says what

@@ -19,8 +19,7 @@ use stayput_kube_access::read_limits::watch_config;
 use tokio::sync::watch::{self, Sender};
 use tokio::time::{Instant, interval_at, sleep, timeout};
 
-use crate::apiserver::objects::Asked;
-use crate::apiserver::{ApiError, CLUSTERS};
+use crate::apiserver::{ApiError, Apiserver};
 use crate::format::now;
 use crate::html::Page;
 use crate::leader::Reconciler;
@@ -92,8 +91,8 @@ impl Subject {
     }
 
     async fn cluster(&self) -> Result<Option<SearchCluster>, ApiError> {
-        let asked = Asked { client: &self.client, namespace: &self.namespace };
-        let found = asked.find::<SearchCluster>(CLUSTERS, &self.name).await?;
+        let clusters = Apiserver::for_kubectl(self.client.clone()).objects(&self.namespace);
+        let found = clusters.find(&self.name).await?;
         Ok(found.map(SearchCluster::completed))
     }
 

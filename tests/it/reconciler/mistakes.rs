@@ -196,7 +196,7 @@ async fn what_keeps_failing_is_told_and_goes_on_once_it_works() {
         .until("the call that fails", |cluster| {
             let report = cluster.status.as_ref().map(|status| &status.report);
             let message = report.and_then(|report| report.message.as_deref());
-            message.is_some_and(|message| message.contains("patch_pod of Pod"))
+            message.is_some_and(|message| message.contains("refused to patch pods logs-"))
         })
         .await;
     fixture.server.clear_faults();

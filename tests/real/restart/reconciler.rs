@@ -91,8 +91,9 @@ impl Reconciler {
         let text = answer.as_str().expect("text");
         let ours = |line: &str| {
             let (labels, value) = line.strip_prefix("stayput_requests_total{")?.split_once("} ")?;
-            let is_write =
-                ["write_status", "patch_cluster", "patch_pod"].into_iter().find(|kind| {
+            let is_write = ["patch_searchclusters_status", "patch_searchclusters", "patch_pods"]
+                .into_iter()
+                .find(|kind| {
                     labels.contains("to=\"apiserver\"") && labels.contains(&format!("\"{kind}\""))
                 });
             let value = value.parse().expect("a number");

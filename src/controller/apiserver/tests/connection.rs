@@ -10,7 +10,6 @@ use stayput_standin::apiserver::{ApiServer, Asked, Fault, How};
 use tokio::time::timeout;
 
 use crate::apiserver::*;
-use crate::apiserver::{ApiError, Apiserver};
 use crate::metrics::Metrics;
 use stayput_kube_access::read_limits::{READ_TIMEOUT, watch_config};
 
@@ -45,8 +44,7 @@ async fn an_overloaded_apiserver_is_asked_once_and_that_is_no_refusal() {
     for code in [429, 503, 504] {
         let (server, client) = server_with(Fault::new(How::Refuse(code)).times(2)).await;
         let api = Apiserver::new(client, Arc::new(Metrics::new()));
-        let error = api.get::<Pod>("default", "logs-0").await.expect_err("a refusal");
-        assert!(matches!(error, ApiError::Overloaded { .. }), "{error:?}");
-        assert!(error.is_no_answer() && !server.is_faultless(), "{code}");
+        let error = api.objects::<Pod>("default").get("logs-0").await.expect_err("a refusal");
+        assert!(error.is_no_answer() && !server.is_faultless(), "{code} {error:?}");
     }
 }

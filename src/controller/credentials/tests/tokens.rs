@@ -1,4 +1,3 @@
-use crate::apiserver::TOKEN_SECONDS;
 use crate::credentials::*;
 use stayput_http::jwt::MAX_AHEAD;
 

@@ -57,7 +57,7 @@ impl Templates {
         });
         let missing = needed.iter().filter(|key| !self.revisions.contains_key(*key));
         let read = async |key: &Key| {
-            let found = api.find(namespace, &key.1).await;
+            let found = api.objects(namespace).find(&key.1).await;
             let answer = found.map(|revision| revision.as_ref().map(Revision::of));
             (key.clone(), answer)
         };

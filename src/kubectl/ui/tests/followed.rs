@@ -132,7 +132,7 @@ async fn that_no_reconciler_works_is_said_until_one_does() {
 async fn rights_that_are_taken_away_are_named() {
     let mut followed = Followed::start(SOON).await;
     followed.server.inject(Fault::new(How::Refuse(403)).times(u32::MAX));
-    followed.shows("you may not get searchclusters.stayput.dev in namespace search").await;
+    followed.shows("you may not get searchclusters.stayput.dev logs in namespace search").await;
 }
 
 #[tokio::test] // proves PAGE-6

@@ -82,7 +82,7 @@ fn a_pod_is_missing_when_its_set_had_ten_seconds_to_make_it() {
     assert_eq!(looks.missing.due_in(looks.begin + Duration::from_secs(110)), None);
     // Nothing is known of the set: the pod that is there is not missing, the other one is.
     let mut unread = Owners::default();
-    unread.put("logs", Err(ApiError::EmptyToken { object: "logs".into() }));
+    unread.put("logs", Err(ApiError::Incomplete("date".into())));
     assert_eq!(looks.look(120, &unread, &pods[..2]), ["logs-2"]);
     assert_eq!(looks.at(130, set(&json!({})), &pods), none);
     // All of its pods.
