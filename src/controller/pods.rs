@@ -12,10 +12,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectM
 use kube::runtime::watcher::Event;
 use serde_json::Value;
 use stayput_kube_access::cluster::{SearchClusterSpec, Sources, UpdateMode};
-use stayput_kube_access::workload::{
-    ContainerFacts, DEFAULT_CONTAINER, FindConfig, ProbeTarget, REVISION_LABEL, container_with,
-    deadly_probe, engine_container, has_ended, is_stateful_set, mounted_secrets, probe_targets,
-    program_of, runs_manager,
+use stayput_kube_access::pod::{
+    self, Containers, FindConfig, Owner, ProbeTarget, deadly_probe, probe_targets,
 };
 use stayput_pod_update::ConfigNotFound;
 use stayput_restart::{NotStarted, Time, annotation};
@@ -174,17 +172,8 @@ pub(crate) struct PodFacts {
     /// The Secrets that the pod mounts, if the spec names the sources of the config and a manager runs in the
     /// pod.
     pub(crate) mounted_secrets: BTreeSet<String>,
-    containers: Vec<ContainerFacts>,
-    default_container: Option<String>,
+    containers: Containers,
     probes: Vec<ProbeTarget>,
-}
-
-/// A StatefulSet, and its revision that a pod was made from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Owner {
-    pub(crate) name: String,
-    pub(crate) uid: String,
-    pub(crate) revision: String,
 }
 
 impl PodFacts {
@@ -192,21 +181,8 @@ impl PodFacts {
     pub(crate) fn of(pod: &Pod, reading: &Reading) -> Option<Self> {
         let metadata = &pod.metadata;
         let name = metadata.name.clone()?;
-        let labels = metadata.labels.clone().unwrap_or_default();
         let status = pod.status.as_ref();
-        let containers = status
-            .into_iter()
-            .flat_map(|status| [&status.container_statuses, &status.init_container_statuses])
-            .flatten()
-            .flatten();
-        let crash_looping = containers
-            .filter_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.as_deref())
-            .any(|reason| reason == "CrashLoopBackOff");
-        let conditions = status.and_then(|status| status.conditions.as_ref());
-        let ready = conditions
-            .into_iter()
-            .flatten()
-            .find(|condition| condition.type_ == "Ready" && condition.status == "True");
+        let ready = pod::ready(pod);
         let ready_since = ready.and_then(|ready| ready.last_transition_time.as_ref());
         let ready_since = ready_since.and_then(|at| u64::try_from(at.0.as_millisecond()).ok());
         let all = metadata.annotations.as_ref();
@@ -214,42 +190,36 @@ impl PodFacts {
             .iter()
             .filter_map(|key| Some(((*key).to_owned(), all?.get(*key)?.clone())))
             .collect();
-        let owner = metadata.owner_references.iter().flatten().find_map(|owner| {
-            (is_stateful_set(owner) && owner.controller == Some(true)).then(|| Owner {
-                name: owner.name.clone(),
-                uid: owner.uid.clone(),
-                revision: labels.get(REVISION_LABEL).cloned().unwrap_or_default(),
-            })
-        });
-        let label = reading.node_name_label.as_ref();
         Some(Self {
             uid: metadata.uid.clone()?,
             namespace: metadata.namespace.clone()?,
-            node: label.and_then(|label| labels.get(label)).unwrap_or(&name).clone(),
+            node: pod::engine_node(pod, reading.node_name_label.as_deref()),
             name,
             version: metadata.resource_version.as_ref()?.parse().ok()?,
             // The address of a pod that has ended may be another pod's by now.
-            address: (status.filter(|_| !has_ended(pod))).and_then(|status| status.pod_ip.clone()),
-            labels,
+            address: (status.filter(|_| !pod::has_ended(pod)))
+                .and_then(|status| status.pod_ip.clone()),
+            labels: metadata.labels.clone().unwrap_or_default(),
             annotations,
             phase_applied_by: phase_applied_by(metadata),
             is_annotated: all.is_some_and(|all| !all.is_empty()),
             ready: ready.is_some(),
             ready_since: ready_since.map(Time),
             terminating: metadata.deletion_timestamp.is_some(),
-            crash_looping,
+            crash_looping: pod::is_crash_looping(pod),
             unstarted: Unstarted::of(pod),
-            owner,
+            owner: Owner::of(pod),
             live: reading.updates.then(|| LiveFacts::of(pod)),
             starts: if reading.updates { StartFacts::of(pod) } else { vec![] },
             sources: reading.config.as_ref().map(|find| find.find(pod)),
             mounted_secrets: match reading.config {
                 Some(_) => BTreeSet::new(),
-                None if runs_manager(pod) => mounted_secrets(pod).map(str::to_owned).collect(),
+                None if pod::runs_manager(pod) => {
+                    pod::mounted_secrets(pod).map(str::to_owned).collect()
+                }
                 None => BTreeSet::new(),
             },
-            containers: ContainerFacts::of(pod),
-            default_container: all.and_then(|all| all.get(DEFAULT_CONTAINER).cloned()),
+            containers: Containers::of(pod),
             probes: pod.spec.as_ref().map(probe_targets).unwrap_or_default(),
         })
     }
@@ -262,12 +232,12 @@ impl PodFacts {
 
     /// The container that names this port; if none does, the only one.
     pub(crate) fn container_with(&self, port: u16) -> Option<&str> {
-        container_with(&self.containers, port)
+        self.containers.with_port(port)
     }
 
     /// The container in which the manager runs, whose templates are compared.
     pub(crate) fn engine_container(&self, manager_port: u16) -> &str {
-        engine_container(&self.containers, manager_port, self.default_container.as_deref())
+        self.containers.engine(manager_port)
     }
 
     /// Reason why the container in which the manager runs has never run; `None` if it has.
@@ -278,7 +248,7 @@ impl PodFacts {
     /// Path of the program with which the engine's container starts the manager; `None` if its image does
     /// that.
     pub(crate) fn manager_program(&self, manager_port: u16) -> Option<&str> {
-        program_of(&self.containers, self.engine_container(manager_port))
+        self.containers.program(manager_port)
     }
 
     /// Message about a probe that would kill the container while the engine at `port` is stopped.

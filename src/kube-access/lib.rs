@@ -2,7 +2,7 @@
 //!
 //! * [`apiserver`]: the client of the apiserver.
 //! * [`cluster`]: the custom resource `SearchCluster`: schema, validation, what it holds.
-//! * [`workload`]: reads the objects of pods and StatefulSets.
+//! * [`pod`]: reads a pod; [`stateful_set`]: reads a StatefulSet and its revisions.
 //! * [`certificates`]: the Secrets with the managers' certificates, and the apiserver's keys.
 
 pub mod apiserver;
@@ -10,5 +10,6 @@ pub mod certificates;
 pub mod cluster;
 pub mod names;
 pub mod patch_operations;
+pub mod pod;
 pub mod read_limits;
-pub mod workload;
+pub mod stateful_set;

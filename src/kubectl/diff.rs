@@ -12,17 +12,14 @@ use kube::ResourceExt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use stayput_kube_access::cluster::SearchCluster;
-use stayput_kube_access::workload::{
-    NotComparable, REVISION_LABEL, Revision, Set, engine_container_of, is_stateful_set, ordinal,
-    update,
-};
+use stayput_kube_access::pod::{Containers, Owner, engine_node};
+use stayput_kube_access::stateful_set::{NotComparable, Revision, Set, ordinal, update};
 use stayput_pod_update::{Abilities, Difference, Update, UpdateStep};
 use stayput_restart::{NodeReport, THE_CONFIG};
 
 use crate::options::into_commands;
 use crate::selection::SelectionError;
 use crate::session::Session;
-use crate::view::pod::PodView;
 use crate::{apiserver, selection};
 
 /// Result of the comparison of a pod.
@@ -168,7 +165,7 @@ pub(crate) async fn read(session: &Session, name: Option<&str>) -> Result<Diff, 
     let mut objects = Objects { session, sets: BTreeMap::new(), revisions: BTreeMap::new() };
     let mut compared = Vec::new();
     for pod in &pods {
-        let node = PodView::from_object(pod, label, port, None).node;
+        let node = engine_node(pod, label);
         // That of a node under way is of its restart, whatever that was requested for.
         let mut reports = cluster.status.iter().flat_map(|status| &status.report.nodes);
         let report = reports.find(|report| report.name == node);
@@ -177,8 +174,8 @@ pub(crate) async fn read(session: &Session, name: Option<&str>) -> Result<Diff, 
         let wanted = match objects.of_pod(&cluster, pod).await? {
             Ok(PodGoal::Leaves(wanted)) => wanted,
             Ok(PodGoal::Revisions([actual, wanted])) => {
-                let container = engine_container_of(pod, port);
-                let update = update([&actual, &wanted], &container, abilities);
+                let containers = Containers::of(pod);
+                let update = update([&actual, &wanted], containers.engine(port), abilities);
                 is_outdated = update.step > UpdateStep::None;
                 Wanted::Update(with_content(update, report))
             }
@@ -221,14 +218,11 @@ impl Objects<'_> {
         cluster: &SearchCluster,
         pod: &Pod,
     ) -> Result<Result<PodGoal, NotComparable>, SelectionError> {
-        let controllers =
-            pod.owner_references().iter().filter(|owner| owner.controller == Some(true));
-        let Some(owner) = controllers.into_iter().find(|owner| is_stateful_set(owner)) else {
+        let Some(owner) = Owner::of(pod) else {
             return Ok(Err(NotComparable::NoStatefulSet));
         };
-        let name = owner.name.clone();
-        let Some(set) = self.set(&name).await?.filter(|set| set.uid == owner.uid) else {
-            return Ok(Err(NotComparable::OwnerGone(name)));
+        let Some(set) = self.set(&owner.name).await?.filter(|set| set.uid == owner.uid) else {
+            return Ok(Err(NotComparable::OwnerGone(owner.name)));
         };
         if let Some(leaves) = leaves(cluster, &set, &pod.name_any()) {
             return Ok(Ok(PodGoal::Leaves(leaves)));
@@ -237,11 +231,12 @@ impl Objects<'_> {
             Ok(update) => update.to_owned(),
             Err(reason) => return Ok(Err(reason)),
         };
-        let Some(made_from) = pod.labels().get(REVISION_LABEL) else {
+        let made_from = owner.revision;
+        if made_from.is_empty() {
             return Ok(Err(NotComparable::NoRevision));
-        };
-        let Some(actual) = self.revision(made_from).await? else {
-            return Ok(Err(NotComparable::RevisionGone(made_from.clone())));
+        }
+        let Some(actual) = self.revision(&made_from).await? else {
+            return Ok(Err(NotComparable::RevisionGone(made_from)));
         };
         let Some(wanted) = self.revision(&update).await? else {
             return Ok(Err(NotComparable::RevisionGone(update)));

@@ -11,7 +11,7 @@ use stayput_declare::{
     self as declare, CLUSTER, Kind, NODE_SET, Object, Observed, ObservedSet, SeenSecret, garbage,
 };
 use stayput_kube_access::cluster::SearchCluster;
-use stayput_kube_access::workload::mounted_secrets;
+use stayput_kube_access::pod::mounted_secrets;
 
 use crate::apiserver::{ApiError, Apiserver, namespaced_name, only};
 use crate::concurrency::join_limited;

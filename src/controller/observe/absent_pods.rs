@@ -10,7 +10,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::core::{Selector, SelectorExt};
-use stayput_kube_access::workload::{Set, ordinal};
+use stayput_kube_access::stateful_set::{Set, ordinal};
 use stayput_restart::{self as restart, Ledger, MemberStep, MissingPod, Time, UpdateStep};
 use tokio::time::Instant;
 

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use stayput_kube_access::workload::{NotComparable, Set, ordinal, replaces};
+use stayput_kube_access::pod::Owner;
+use stayput_kube_access::stateful_set::{NotComparable, Set, ordinal, replaces};
 use stayput_pod_update::{resized, runs_once};
 use stayput_restart::{Change, Known, PodPatch, PodUpdate};
 use tokio::time::Instant;
@@ -18,7 +19,7 @@ use crate::apiserver::{ApiError, Apiserver};
 use crate::concurrency::join_limited;
 use crate::observe::owners::templates::{Key, Templates, UpdateError};
 use crate::observe::snapshot::{Ages, unknown};
-use crate::pods::{LiveFacts, Owner, PodFacts};
+use crate::pods::{LiveFacts, PodFacts};
 
 /// The StatefulSets that own pods, as they were read last.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
-use stayput_kube_access::workload::REVISION_LABEL;
+use stayput_kube_access::pod::REVISION_LABEL;
 use stayput_pod_update::thousandths;
 use stayput_restart::{Known, Ledger, Member, PodUpdate, UpdateStep};
 use tokio::time::Instant;

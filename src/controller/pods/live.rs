@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{
 use serde_json::Value;
 
 use stayput_kube_access::patch_operations::place;
+use stayput_kube_access::pod;
 use stayput_restart::{ContainerWaiting, DataPlace, LivePod, OtherContainer, ResizeState};
 
 mod data;
@@ -52,13 +53,8 @@ impl LiveFacts {
         let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
         let main = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
         let init = spec.and_then(|spec| spec.init_containers.as_deref()).unwrap_or_default();
-        let statuses: BTreeMap<&str, &ContainerStatus> = status
-            .into_iter()
-            .flat_map(|status| [&status.container_statuses, &status.init_container_statuses])
-            .flatten()
-            .flatten()
-            .map(|status| (status.name.as_str(), status))
-            .collect();
+        let statuses: BTreeMap<&str, &ContainerStatus> =
+            pod::container_statuses(pod).map(|status| (status.name.as_str(), status)).collect();
         let volumes = spec.and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
         let containers = [("containers", main), ("initContainers", init)]
             .into_iter()
@@ -81,7 +77,8 @@ impl LiveFacts {
                     Some(volume.persistent_volume_claim.as_ref()?.claim_name.clone())
                 })
                 .collect(),
-            unschedulable: status.and_then(unschedulable),
+            unschedulable: pod::unschedulable(pod)
+                .map(|refused| refused.message.clone().unwrap_or_default()),
             kubernetes_node: spec.and_then(|spec| spec.node_name.clone()),
         }
     }
@@ -172,7 +169,7 @@ impl LiveContainer {
                 message: waiting.message.clone().unwrap_or_default(),
             }),
             mounts: data::mounts(container, volumes),
-            runs_once: is_init && container.restart_policy.as_deref() != Some("Always"),
+            runs_once: is_init && !pod::is_sidecar(container),
             ready: runs && status.is_some_and(|status| status.ready),
         }
     }
@@ -217,13 +214,6 @@ fn sentence(condition: &PodCondition) -> String {
     let words = [&condition.reason, &condition.message].into_iter().flatten();
     let words: Vec<&str> = words.map(String::as_str).filter(|word| !word.is_empty()).collect();
     words.join(": ")
-}
-
-/// The scheduler's message about a pod that no node takes.
-fn unschedulable(status: &PodStatus) -> Option<String> {
-    let conditions = status.conditions.as_deref().unwrap_or_default();
-    let scheduled = conditions.iter().find(|each| each.type_ == "PodScheduled")?;
-    (scheduled.status == "False").then(|| scheduled.message.clone().unwrap_or_default())
 }
 
 #[cfg(test)]

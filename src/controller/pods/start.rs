@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
 use serde_json::json;
+use stayput_kube_access::pod::{container_statuses, is_sidecar, unschedulable};
 use stayput_pod_update::{Arrival, Other, Started, Use, is_made_anew, uses};
 use stayput_restart::NotStarted;
 
@@ -61,16 +62,8 @@ fn may_read_for_the_pod(container: &Container) -> bool {
     may_read(container) || container.volume_mounts.as_ref().is_some_and(|mounts| !mounts.is_empty())
 }
 
-/// True if an init container runs as long as the pod.
-fn is_sidecar(container: &Container) -> bool {
-    container.restart_policy.as_deref() == Some("Always")
-}
-
 fn started(pod: &Pod, container: &str) -> Option<Started> {
-    let status = pod.status.as_ref()?;
-    let sidecars = status.init_container_statuses.iter().flatten();
-    let mut statuses = status.container_statuses.iter().flatten().chain(sidecars);
-    let status = statuses.find(|status| status.name == container)?;
+    let status = container_statuses(pod).find(|status| status.name == container)?;
     let at = status.state.as_ref()?.running.as_ref()?.started_at.as_ref()?;
     Some(Started {
         at: at.0.as_second(),
@@ -86,8 +79,7 @@ fn init_started(pod: &Pod) -> Option<i64> {
     let containers = pod.spec.as_ref()?.init_containers.iter().flatten();
     let run_once = containers.filter(|one| !is_sidecar(one));
     let started = |container: &Container| {
-        let mut statuses = pod.status.as_ref()?.init_container_statuses.iter().flatten();
-        let status = statuses.find(|status| status.name == container.name)?;
+        let status = container_statuses(pod).find(|status| status.name == container.name)?;
         let ended = status.state.as_ref()?.terminated.as_ref()?;
         Some(ended.started_at.as_ref()?.0.as_second())
     };
@@ -118,18 +110,16 @@ pub(crate) struct Unstarted {
 impl Unstarted {
     /// The state of a pod that has not started; `None` once every container has run.
     pub(super) fn of(pod: &Pod) -> Option<Self> {
-        let status = pod.status.as_ref()?;
         // A pod is `Pending` until all of its containers have run.
-        if status.phase.as_deref() != Some("Pending") {
+        if pod.status.as_ref()?.phase.as_deref() != Some("Pending") {
             return None;
         }
-        let statuses = status.container_statuses.as_deref().unwrap_or_default();
-        let ran: BTreeSet<&str> =
-            statuses.iter().filter(|one| has_run(one)).map(|one| one.name.as_str()).collect();
+        let ran = container_statuses(pod).filter(|one| has_run(one));
+        let ran: BTreeSet<&str> = ran.map(|one| one.name.as_str()).collect();
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
         let names = containers.map(|container| &container.name);
         let never_ran = names.filter(|name| !ran.contains(name.as_str())).cloned().collect();
-        Some(Self { never_ran, why: why(status) })
+        Some(Self { never_ran, why: why(pod) })
     }
 
     /// Reason why this container has never run; `None` if it has.
@@ -144,20 +134,15 @@ fn has_run(container: &ContainerStatus) -> bool {
         || states.into_iter().any(|state| state.running.is_some() || state.terminated.is_some())
 }
 
-fn why(status: &PodStatus) -> NotStarted {
-    let conditions = status.conditions.as_deref().unwrap_or_default();
-    let scheduled = conditions.iter().find(|one| one.type_ == "PodScheduled");
-    if let Some(refused) = scheduled.filter(|one| one.status == "False") {
+fn why(pod: &Pod) -> NotStarted {
+    if let Some(refused) = unschedulable(pod) {
         return NotStarted {
             container: None,
             reason: refused.reason.clone().unwrap_or_default(),
             message: refused.message.clone().unwrap_or_default(),
         };
     }
-    let init = status.init_container_statuses.as_deref().unwrap_or_default();
-    let main = status.container_statuses.as_deref().unwrap_or_default();
-    let hindered = init.iter().find_map(hindrance).or_else(|| main.iter().find_map(hindrance));
-    hindered.unwrap_or_else(|| NotStarted {
+    container_statuses(pod).find_map(hindrance).unwrap_or_else(|| NotStarted {
         container: None,
         reason: NotStarted::CREATING.to_owned(),
         message: String::new(),

@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::{Value, json};
 use stayput_kube_access::cluster::SearchCluster;
-use stayput_kube_access::workload::Set;
+use stayput_kube_access::stateful_set::Set;
 use stayput_pod_update::{Difference, Update, UpdateStep};
 use stayput_restart::NodeReport;
 

@@ -15,7 +15,7 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use stayput_kube_access::cluster::{SearchCluster, UpdateMode};
-use stayput_kube_access::workload::{is_stateful_set, serving_secret, unwatched};
+use stayput_kube_access::pod::{Owner, controller, serving_secret, unwatched};
 use stayput_pod_update::{IGNORE, Ignore, Source, SourceKind};
 use stayput_restart::{Known, Unknown};
 
@@ -59,7 +59,9 @@ pub(crate) async fn read(
     let pods = known(apiserver::pods(client, &cluster).await);
     let found = pods.as_deref().unwrap_or_default();
     let mut sets = BTreeMap::new();
-    for name in owners(found) {
+    let owners: BTreeSet<String> =
+        found.iter().filter_map(Owner::of).map(|owner| owner.name).collect();
+    for name in owners {
         let set = known(api.objects(&namespace).find(&name).await);
         sets.insert(name, set);
     }
@@ -117,13 +119,6 @@ async fn apiserver_time(client: &Client) -> Known<ApiserverTime> {
     Ok(ApiserverTime { asked, server, answered: now() })
 }
 
-/// Names of the StatefulSets of the pods.
-fn owners(pods: &[Pod]) -> BTreeSet<String> {
-    let owners = pods.iter().flat_map(ResourceExt::owner_references);
-    let sets = owners.filter(|owner| owner.controller == Some(true) && is_stateful_set(owner));
-    sets.map(|owner| owner.name.clone()).collect()
-}
-
 /// The annotations of the objects that can be read.
 async fn read_ignored(
     api: &Apiserver,
@@ -160,10 +155,10 @@ async fn read_operated(
 ) -> BTreeMap<(String, String), Known<Option<DynamicObject>>> {
     let mut found = BTreeMap::new();
     let sets = sets.values().filter_map(|set| set.as_ref().ok()?.as_ref());
-    for owner in sets.flat_map(ResourceExt::owner_references) {
+    for owner in sets.filter_map(controller) {
         let is_ours = owner.api_version.starts_with("stayput.dev/");
         let key = (owner.kind.clone(), owner.name.clone());
-        if owner.controller != Some(true) || is_ours || found.contains_key(&key) {
+        if is_ours || found.contains_key(&key) {
             continue;
         }
         let (group, version) =

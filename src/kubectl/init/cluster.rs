@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use stayput_certificates::names::SecretNames;
 use stayput_inject::{EngineFound, Reachability};
 use stayput_kube_access::cluster::allows;
-use stayput_kube_access::workload::Set;
+use stayput_kube_access::stateful_set::Set;
 
 use crate::apiserver::ApiError;
 use crate::args::InitArgs;

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 use stayput_declare::NODE_SET;
 use stayput_kube_access::cluster::SearchCluster;
+use stayput_kube_access::pod::controller;
 use stayput_restart::Time;
 
 use crate::leader::Reconciler;
@@ -109,11 +110,9 @@ pub(crate) fn zone(labels: Option<&BTreeMap<String, String>>) -> Option<String> 
 
 pub(crate) fn location(cluster: &SearchCluster, pod: &Pod, zones: &Zones) -> Location {
     let labels = pod.metadata.labels.as_ref();
-    let mut owners = pod.metadata.owner_references.iter().flatten();
-    let owner = owners.find(|owner| owner.controller == Some(true));
     let machine = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
     Location {
-        set: owner.map(|owner| owner.name.clone()).unwrap_or_default(),
+        set: controller(pod).map(|owner| owner.name.clone()).unwrap_or_default(),
         roles: roles(cluster, labels),
         zone: zone(labels).or_else(|| zones.get(machine?).cloned()),
     }

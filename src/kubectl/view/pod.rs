@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
 use stayput_kube_access::cluster::{self, SearchCluster};
-use stayput_kube_access::workload::{
-    ContainerFacts, DEFAULT_CONTAINER, FindConfig, container_with, engine_container, program_of,
-    unwatched,
-};
+use stayput_kube_access::pod::{self, Containers, FindConfig, unwatched};
 use stayput_restart as restart;
 use stayput_restart::{LastRestart, Sources, Unknown, annotation, exec_manager};
 
@@ -83,23 +80,19 @@ impl PodView {
         let others = others.filter(|one| !is_config(&one.source.to_string()));
         let others = others.map(|one| format!("{} at {}", one.source, one.path)).collect();
         let name = metadata.name.clone().unwrap_or_default();
-        let labels = metadata.labels.as_ref();
-        let node = node_name_label.and_then(|label| labels?.get(label)).unwrap_or(&name).clone();
         let annotations = metadata.annotations.as_ref();
         let annotation = |key| annotations.and_then(|all| all.get(key));
-        let status = pod.status.as_ref();
-        let conditions = status.and_then(|status| status.conditions.as_ref());
-        let mut conditions = conditions.into_iter().flatten();
-        let containers = status.and_then(|status| status.container_statuses.as_ref());
-        let states = containers.into_iter().flatten().filter_map(|one| one.state.as_ref());
-        let mut reasons = states.filter_map(|state| state.waiting.as_ref()?.reason.as_deref());
+        let containers = Containers::of(pod);
+        let (container, program) =
+            (containers.with_port(manager_port), containers.program(manager_port));
         Self {
             uid: metadata.uid.clone().unwrap_or_default(),
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
             has_annotations: annotations.is_some(),
-            exec_manager: exec(pod, &name, manager_port),
-            ready: conditions.any(|one| one.type_ == "Ready" && one.status == "True"),
-            crash_looping: reasons.any(|reason| reason == "CrashLoopBackOff"),
+            node: pod::engine_node(pod, node_name_label),
+            exec_manager: exec_manager(&name, container, program),
+            ready: pod::ready(pod).is_some(),
+            crash_looping: pod::is_crash_looping(pod),
             phase: annotation(annotation::PHASE).cloned(),
             kept_stopped_by_annotation: is_true(annotation(annotation::STOPPED)),
             last_restart: annotation(annotation::LAST_RESTART)
@@ -108,7 +101,6 @@ impl PodView {
             unwatched: others,
             config_from: objects.unwrap_or_default(),
             name,
-            node,
         }
     }
 
@@ -169,14 +161,6 @@ impl PodView {
             manager: Err(Unknown { message: "kubectl-stayput does not ask managers".into() }),
         }
     }
-}
-
-fn exec(pod: &Pod, name: &str, manager_port: u16) -> String {
-    let containers = ContainerFacts::of(pod);
-    let annotations = pod.metadata.annotations.as_ref();
-    let default = annotations.and_then(|all| all.get(DEFAULT_CONTAINER)).map(String::as_str);
-    let program = program_of(&containers, engine_container(&containers, manager_port, default));
-    exec_manager(name, container_with(&containers, manager_port), program)
 }
 
 fn is_true(value: Option<&String>) -> bool {

@@ -12,7 +12,7 @@ use crate::apiserver::{ApiError, Apiserver};
 use crate::concurrency::join_limited;
 use crate::observe::owners::patch;
 use crate::pods::{LiveFacts, PodFacts, is_data_elsewhere};
-use stayput_kube_access::workload::{NotComparable, Revision, Set, update};
+use stayput_kube_access::stateful_set::{NotComparable, Revision, Set, update};
 
 /// Age at which a missing ability of the apiserver is checked again: it may be upgraded.
 const INABILITY_MAX_AGE: Duration = Duration::from_secs(300);

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Owners;
 use crate::pods::{PodFacts, Reading};
-use stayput_kube_access::workload::Set;
+use stayput_kube_access::stateful_set::Set;
 
 fn merge(into: &mut Value, change: &Value) {
     match change {
@@ -81,7 +81,7 @@ fn update(set: Set, old: Option<Value>, new: Value) -> Known<Option<PodUpdate>> 
             "metadata": {"name": name}, "revision": 1, "data": {"spec": {"template": template}},
         }))
         .expect("a revision");
-        Ok(Some(stayput_kube_access::workload::Revision::of(&revision)))
+        Ok(Some(stayput_kube_access::stateful_set::Revision::of(&revision)))
     };
     let mut owners = Owners::default();
     owners.known.insert("logs".into(), (Instant::now(), Ok(Some(set))));

@@ -11,7 +11,7 @@ use kube::core::PartialObjectMeta;
 use stayput_pod_update::{Amounts, PodRequests, why_no_room};
 use stayput_restart::PodUpdate;
 
-use stayput_kube_access::workload::has_ended;
+use stayput_kube_access::pod::{has_ended, is_sidecar};
 
 /// Sets the sizes of an update.
 pub(super) fn resize(spec: &mut PodSpec, update: &PodUpdate) -> Option<()> {
@@ -76,7 +76,7 @@ pub(super) fn requests_of(spec: &PodSpec) -> Amounts {
     let (mut sidecars, mut at_start) = (Amounts::default(), Amounts::default());
     for container in spec.init_containers.iter().flatten() {
         at_start = at_start.at_least(&sidecars.clone().plus(&of(container)));
-        if container.restart_policy.as_deref() == Some("Always") {
+        if is_sidecar(container) {
             sidecars = sidecars.plus(&of(container));
         }
     }

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 use kube::ResourceExt;
 use stayput_http::pem::{Validity, certificates};
 use stayput_kube_access::cluster::{Scheme, SearchClusterSpec, allows, engine_keys, key};
-use stayput_kube_access::workload::serving_secret;
+use stayput_kube_access::pod::serving_secret;
 use stayput_restart::{Condition, Time, shell_word};
 
 use crate::doctor::network::selects;

@@ -1,6 +1,7 @@
 //! Checks the parts of stayput: a reconciler that works and has its rights, and that it reaches managers and engine.
 
 use kube::ResourceExt;
+use stayput_kube_access::pod::ready;
 use stayput_restart::Pod;
 
 use crate::doctor::checks::{reinstall, versions};
@@ -20,12 +21,7 @@ pub(crate) fn check_reconciler(facts: &Facts) -> Vec<Finding> {
             found.push(Finding::error("reconciler", object, message, reinstall(facts)));
         }
         Ok(pods) => {
-            let is_ready = |pod: &&k8s_openapi::api::core::v1::Pod| {
-                let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-                let mut all = conditions.into_iter().flatten();
-                all.any(|one| one.type_ == "Ready" && one.status == "True")
-            };
-            found.extend(pods.iter().filter(|pod| !is_ready(pod)).map(|pod| {
+            found.extend(pods.iter().filter(|pod| ready(pod).is_none()).map(|pod| {
                 let (name, message) = (pod.name_any(), "it is not ready");
                 let remedy = format!("kubectl -n {NAMESPACE} logs {name}");
                 Finding::warning("reconciler", format!("Pod/{name}"), message, remedy)

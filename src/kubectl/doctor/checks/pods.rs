@@ -8,10 +8,10 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use stayput_inject::{Entrypoint, OperatedBy, entrypoint, files_by_sub_path};
 use stayput_kube_access::cluster::UpdateMode;
-use stayput_kube_access::workload::{
-    REVISION_LABEL, Set, deadly_probe, engine_container_of, is_stateful_set, probe_targets,
-    replaces, unwatched,
+use stayput_kube_access::pod::{
+    Containers, Owner, REVISION_LABEL, controller, deadly_probe, probe_targets, unwatched,
 };
+use stayput_kube_access::stateful_set::{Set, replaces};
 use stayput_pod_update::{Ignore, Source, SourceKind, Unwatched, manager_option};
 use stayput_restart::{annotation, shell_word};
 
@@ -21,16 +21,15 @@ use crate::leader::NAME;
 pub(crate) fn check_owners(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = facts.sets.keys().flat_map(|name| of_set(facts, name)).collect();
     for pod in facts.known_pods() {
-        let controller = pod.owner_references().iter().find(|owner| owner.controller == Some(true));
         let (namespace, name) = (facts.namespace(), pod.name_any());
-        match controller {
+        match controller(pod) {
             None => found.push(Finding::note(
                 "no_owner",
                 format!("Pod/{name}"),
                 "nothing owns it: nobody makes it again if its node is lost",
                 format!("kubectl -n {namespace} get pods -o yaml"),
             )),
-            Some(owner) if !is_stateful_set(owner) => found.push(Finding::error(
+            Some(owner) if Owner::of(pod).is_none() => found.push(Finding::error(
                 "other_owner",
                 format!("Pod/{name}"),
                 format!(
@@ -63,14 +62,12 @@ fn of_set(facts: &Facts, name: &str) -> Vec<Finding> {
         }
         Ok(Some(set)) => Set::of(set),
     };
-    let pods = facts.known_pods().iter().filter(|pod| {
-        pod.owner_references().iter().any(|owner| owner.name == name && is_stateful_set(owner))
-    });
+    let pods = facts.known_pods().iter();
     let mut found: Vec<Finding> = pods
         .filter_map(|pod| {
-            let revision = pod.labels().get(REVISION_LABEL).map_or("", String::as_str);
+            let owner = Owner::of(pod).filter(|owner| owner.name == name)?;
             let name = pod.name_any();
-            let why = replaces(&set, namespace, &name, revision)?;
+            let why = replaces(&set, namespace, &name, &owner.revision)?;
             let remedy = set.on_delete_command(namespace);
             Some(Finding::error("owner_will_replace", format!("Pod/{name}"), why, remedy))
         })
@@ -203,7 +200,8 @@ fn of_pod(facts: &Facts, pod: &Pod) -> Vec<Finding> {
     let spec = facts.cluster.completed_spec();
     let name = pod.name_any();
     let object = format!("Pod/{name}");
-    let container_name = engine_container_of(pod, spec.manager.port);
+    let containers = Containers::of(pod);
+    let container_name = containers.engine(spec.manager.port);
     let written = json!(pod.spec);
     let mut containers = written["containers"].as_array().into_iter().flatten();
     let Some(container) = containers.find(|one| one["name"] == container_name) else {
@@ -242,7 +240,7 @@ fn of_pod(facts: &Facts, pod: &Pod) -> Vec<Finding> {
         );
         Finding::warning("sub_path", &object, message, &remedy)
     });
-    let policy = not_made_anew(&object, &container_name, container, facts, pod);
+    let policy = not_made_anew(&object, container_name, container, facts, pod);
     entry.into_iter().chain(probe).chain(by_sub_path).chain(policy).collect()
 }
 
@@ -256,8 +254,7 @@ fn not_made_anew(
     pod: &Pod,
 ) -> Option<Finding> {
     let policy = container["restartPolicy"].as_str().filter(|policy| *policy != "Always")?;
-    let owner = pod.owner_references().iter().find(|owner| is_stateful_set(owner));
-    let remedy = owner.map_or_else(
+    let remedy = Owner::of(pod).map_or_else(
         || format!("kubectl -n {} get pod {} -o yaml", facts.namespace(), pod.name_any()),
         |owner| format!("kubectl -n {} edit statefulset {}", facts.namespace(), owner.name),
     );
@@ -272,7 +269,7 @@ fn not_made_anew(
 /// may edit.
 fn inject(facts: &Facts, pod: &Pod) -> String {
     let namespace = facts.namespace();
-    let Some(owner) = pod.owner_references().iter().find(|owner| is_stateful_set(owner)) else {
+    let Some(owner) = Owner::of(pod) else {
         return format!("kubectl -n {namespace} get pod {} -o yaml", pod.name_any());
     };
     let set = facts.sets.get(&owner.name).and_then(|set| set.as_ref().ok()?.as_ref());
@@ -363,10 +360,8 @@ fn finding(facts: &Facts, pods: &[String], one: &Unwatched) -> Finding {
 
 /// True if an operator decides about the pod's mounts, and restarts it for them.
 fn is_operated(facts: &Facts, pod: &Pod) -> bool {
-    pod.owner_references().iter().any(|owner| match facts.sets.get(&owner.name) {
-        Some(Ok(Some(set))) => Set::of(set).operator.is_some(),
-        Some(Ok(None) | Err(_)) | None => false,
-    })
+    let set = Owner::of(pod).and_then(|owner| facts.sets.get(&owner.name)?.as_ref().ok()?.as_ref());
+    set.is_some_and(|set| Set::of(set).operator.is_some())
 }
 
 pub(crate) fn check_relabelled(facts: &Facts) -> Vec<Finding> {

@@ -8,7 +8,8 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use stayput_http::jwt::LEEWAY;
 use stayput_kube_access::cluster::{FieldsOfOneSide, missing_fields, unknown_fields};
-use stayput_kube_access::workload::{Set, engine_container_of, is_stateful_set};
+use stayput_kube_access::pod::{Containers, Owner};
+use stayput_kube_access::stateful_set::Set;
 use stayput_restart::Time;
 
 use crate::doctor::checks::{OURS, reinstall};
@@ -105,8 +106,7 @@ fn upgraded_in_place(facts: &Facts, taken: &Taken, pod: &Pod) -> Option<Finding>
     let manager = seen.find(|seen| Some(&seen.uid) == pod.metadata.uid.as_ref())?.manager.as_ref();
     let manager = manager.ok()?;
     let before = manager.upgraded_from.as_ref()?;
-    let owner = pod.owner_references().iter().find(|owner| is_stateful_set(owner))?;
-    let set = facts.sets.get(&owner.name)?.as_ref().ok()?.as_ref()?;
+    let set = facts.sets.get(&Owner::of(pod)?.name)?.as_ref().ok()?.as_ref()?;
     let container = manager_container(facts, pod);
     let image = image_of(pod.spec.as_ref()?, &container)?;
     if image_of(set.spec.as_ref()?.template.spec.as_ref()?, &container)? != image {
@@ -152,7 +152,7 @@ fn manager_container(facts: &Facts, pod: &Pod) -> String {
         return INJECTED.to_owned();
     }
     let port = facts.cluster.completed_spec().manager.port;
-    engine_container_of(pod, port)
+    Containers::of(pod).engine(port).to_owned()
 }
 
 fn image_of<'a>(spec: &'a PodSpec, container: &str) -> Option<&'a str> {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::apiserver::ApiError;
 use crate::observe::absent_pods::{Missing, Owners};
 use crate::pods::{PodFacts, Reading};
-use stayput_kube_access::workload::Set;
+use stayput_kube_access::stateful_set::Set;
 
 /// Three pods that are made at once.
 fn set(change: &Value) -> Option<Set> {

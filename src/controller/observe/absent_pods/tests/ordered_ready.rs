@@ -9,7 +9,7 @@ use stayput_restart::Time;
 
 use crate::observe::absent_pods::first_awaited;
 use crate::pods::{PodFacts, Reading};
-use stayput_kube_access::workload::Set;
+use stayput_kube_access::stateful_set::Set;
 
 const NOW: u64 = 1_795_000_000_000;
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use stayput_declare::NODE_SET;
 use stayput_pod_update::{Abilities, Content, Declaration, Update, UpdateStep, compare};
 
-use crate::workload::{ContainerFacts, container_with, ordinal};
+use crate::pod::controller;
 
 /// Facts about a StatefulSet that decide about its pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,8 +57,7 @@ impl Set {
         let first = ordinals.and_then(|ordinals| ordinals.start).unwrap_or_default().into();
         let seen = status.and_then(|status| status.observed_generation).unwrap_or_default();
         let metadata = &set.metadata;
-        let mut owners = metadata.owner_references.iter().flatten();
-        let controller = owners.find(|owner| owner.controller == Some(true));
+        let controller = controller(set);
         let is_ours = controller.is_some_and(|owner| owner.api_version.starts_with("stayput.dev/"));
         let labels = metadata.labels.as_ref().filter(|_| is_ours);
         Self {
@@ -143,6 +142,11 @@ impl Set {
     }
 }
 
+/// The number at the end of the name of a StatefulSet's pod.
+pub fn ordinal(pod_name: &str) -> Option<i64> {
+    pod_name.rsplit_once('-')?.1.parse().ok()
+}
+
 /// Reason to expect that the set replaces the pod, which was made from `revision`, or may do so, and what to
 /// do.
 pub fn replaces(set: &Set, namespace: &str, name: &str, revision: &str) -> Option<String> {
@@ -171,9 +175,6 @@ pub fn replaces(set: &Set, namespace: &str, name: &str, revision: &str) -> Optio
          the ordinals of these pods"
     ))
 }
-
-/// Annotation with the container that `kubectl exec` uses.
-pub const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 
 /// Reason why a pod cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -229,18 +230,4 @@ pub fn update(
     let least = if actual.name == wanted.name { UpdateStep::None } else { UpdateStep::Relabel };
     let step = because.first().map_or(least, |first| first.step);
     Update { step, because }
-}
-
-/// The container in which the manager runs: the one that names its port, or else the one that `kubectl exec`
-/// uses, or the first.
-pub fn engine_container<'a>(
-    containers: &'a [ContainerFacts],
-    manager_port: u16,
-    default_container: Option<&'a str>,
-) -> &'a str {
-    let first = || containers.first().map(|container| container.name.as_str());
-    container_with(containers, manager_port)
-        .or(default_container)
-        .or_else(first)
-        .unwrap_or_default()
 }
