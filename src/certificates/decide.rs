@@ -5,9 +5,8 @@
 //! new CA signed. The old CA is trusted until every manager has that certificate.
 
 use std::fmt;
-use std::time::{Duration, UNIX_EPOCH};
 
-use stayput_http::pem::Validity;
+use stayput_http::pem::{Expiry, Validity, date};
 
 use crate::names::SecretNames;
 
@@ -147,23 +146,18 @@ fn is_useless(serving: &Serving, trusted: &[Authority], now: u64) -> bool {
 
 /// Certificates that have ended, or end soon.
 fn ends(facts: &CertificateFacts) -> Vec<Problem> {
-    let trusted = facts.trusted.as_ref().and_then(|found| found.content.as_ref().ok());
-    // Those beside it may be left from earlier.
-    let trusted = trusted.into_iter().flatten().map(|one| one.validity);
-    let trusted = trusted.max_by_key(|validity| validity.not_after);
-    let serving = facts.serving.as_ref().and_then(|found| found.content.as_ref().ok());
     let all = [
-        (facts.names.serving.clone(), serving.map(|serving| serving.validity)),
-        (facts.names.trusted.clone(), trusted),
+        (facts.names.serving.clone(), facts.serving_validity()),
+        (facts.names.trusted.clone(), facts.trusted_validity()),
     ];
     let mut problems: Vec<Problem> = Vec::new();
     for (object, validity) in all {
         let Some(validity) = validity else { continue };
         let at = validity.not_after;
-        if facts.now > at {
-            problems.insert(0, Problem::Expired { object, at });
-        } else if facts.now >= validity.notice() {
-            problems.push(Problem::ExpiresSoon { object, at });
+        match validity.expiry(facts.now) {
+            Expiry::Over => problems.insert(0, Problem::Expired { object, at }),
+            Expiry::Soon => problems.push(Problem::ExpiresSoon { object, at }),
+            Expiry::Later => {}
         }
     }
     problems
@@ -228,6 +222,19 @@ pub struct CertificateFacts {
     pub trusted_since: u64,
     /// The certificate that managers serve.
     pub serving: Option<Existing<Serving>>,
+}
+
+impl CertificateFacts {
+    /// Validity of the certificate that managers serve, if it can be read.
+    pub fn serving_validity(&self) -> Option<Validity> {
+        Some(self.serving.as_ref()?.content.as_ref().ok()?.validity)
+    }
+
+    /// Validity of the trusted CA that ends last, if it can be read: those beside it may be left from earlier.
+    pub fn trusted_validity(&self) -> Option<Validity> {
+        let trusted = self.trusted.as_ref()?.content.as_ref().ok()?;
+        trusted.iter().map(|one| one.validity).max_by_key(|validity| validity.not_after)
+    }
 }
 
 /// A fault, and what to do.
@@ -346,9 +353,4 @@ impl Problem {
             Self::KeysOld { .. } => "KeysOld",
         }
     }
-}
-
-fn date(at: u64) -> humantime::Rfc3339Timestamp {
-    // What a certificate can say ends with the year 9999.
-    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(at.min(253_402_300_799)))
 }

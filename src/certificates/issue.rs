@@ -8,8 +8,7 @@ use rcgen::{
 };
 use ring::digest::{SHA256, digest};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
-use stayput_http::pem::Validity;
-use stayput_http::pem::{PemError, certificates};
+use stayput_http::pem::{PemError, Validity, certificates};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 
 use crate::decide::{Authority, BACKDATED, Id, Serving};

@@ -3,12 +3,13 @@
 //! write on the version that was read; absent ones are reported.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use stayput_certificates::key_set::{KeySet, Unpublished};
 use stayput_certificates::names::{KEY_SET, SecretNames};
 use stayput_certificates::{CertificateFacts, Problem, Step, decide, key_set};
+use stayput_http::pem::date;
 use stayput_kube_access::certificates::{
     DISCOVERY_PATH, KEY_SET_PATH, Secrets, held, key_set_object, published,
 };
@@ -208,11 +209,9 @@ pub(crate) struct Seen {
 
 impl Seen {
     fn note(&mut self, facts: &CertificateFacts, problems: Vec<Problem>) {
-        let serving = facts.serving.as_ref().and_then(|found| found.content.as_ref().ok());
-        let trusted = facts.trusted.as_ref().and_then(|found| found.content.as_ref().ok());
-        let trusted = trusted.into_iter().flatten().map(|one| one.validity.not_after).max();
-        let ends = [("serving", serving.map(|one| one.validity.not_after)), ("ca", trusted)];
-        self.ends = ends.into_iter().filter_map(|(name, at)| Some((name, at?))).collect();
+        let all = [("serving", facts.serving_validity()), ("ca", facts.trusted_validity())];
+        let ends = all.into_iter().filter_map(|(name, validity)| Some((name, validity?.not_after)));
+        self.ends = ends.collect();
         self.problems = problems;
     }
 
@@ -247,10 +246,6 @@ impl Seen {
         });
         report
     }
-}
-
-fn date(at: u64) -> humantime::Rfc3339Timestamp {
-    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(at.min(253_402_300_799)))
 }
 
 #[cfg(test)]

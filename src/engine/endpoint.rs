@@ -8,11 +8,7 @@ use hyper::header::HeaderValue;
 
 use super::EngineError;
 use crate::answer::Cause;
-use rustls::version::{TLS12, TLS13};
-use stayput_http::https::{Identity, Pem, Target, Tls, Versions};
-
-/// TLS versions for an engine; 1.2 as well: an engine on a Java 8 before 8u261 has nothing newer.
-pub const FROM_1_2: Versions = &[&TLS13, &TLS12];
+use stayput_http::https::{FROM_1_2, Identity, Pem, Target, Tls};
 
 /// One node's REST interface: a pod's address and port, or a Service's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +56,8 @@ pub enum Credentials {
     ApiKey(String),
 }
 
-/// TLS of an engine, to be built once per cluster and shared by clones; TLS 1.2 is accepted.
+/// TLS of an engine, to be built once per cluster and shared by clones. TLS 1.2 is accepted:
+/// an engine on a Java 8 before 8u261 has nothing newer.
 ///
 /// # Errors
 /// [`EngineError::Unusable`] names the PEM document that cannot be used and says what to do.

@@ -36,7 +36,7 @@ pub use changes::Allocation;
 pub use changes::ExcludedNames;
 pub use changes::Flush;
 pub use changes::restored;
-pub use endpoint::{Access, AllowPlain, Credentials, Endpoint, FROM_1_2, tls};
+pub use endpoint::{Access, AllowPlain, Credentials, Endpoint, tls};
 pub use health::{Color, Health};
 pub use identify::{Distribution, Engine};
 pub use identify::{Version, VersionError};

@@ -25,7 +25,7 @@ use tokio::time::{self, Instant};
 pub use target::{
     ExchangeError, InvalidTarget, NoAnswer, Stream, Target, TlsError, UntrustedCertificate,
 };
-pub use tls::{Identity, ONLY_1_3, Pem, Tls, Versions};
+pub use tls::{FROM_1_2, Identity, ONLY_1_3, Pem, Tls, Versions};
 
 /// How long an exchange may take, and how large its answer may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! Certificates and keys as PEM, for both ends of TLS, and when certificates are valid.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
+use rustls::RootCertStore;
 use rustls_pki_types::pem::{Error, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use webpki::{EndEntityCert, KeyUsage};
@@ -22,6 +23,14 @@ pub enum PemError {
     NoCertificate {
         /// The document.
         name: String,
+    },
+    /// A CA certificate that cannot be used.
+    #[error("{name} holds a certificate that cannot be used: {source}")]
+    UnusableCa {
+        /// The document.
+        name: String,
+        /// Error of rustls.
+        source: rustls::Error,
     },
     /// PEM without a private key.
     #[error("{name} holds no private key in PEM ({source}): give the certificate's key")]
@@ -45,6 +54,20 @@ pub fn certificates(name: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static
         Ok(chain) if chain.is_empty() => Err(PemError::NoCertificate { name: name.to_owned() }),
         Ok(chain) => Ok(chain),
     }
+}
+
+/// The CAs of a document, to check certificates with. `name` is the document's, for messages.
+///
+/// # Errors
+/// Those of [`certificates`], and [`PemError::UnusableCa`].
+pub fn roots(name: &str, pem: &[u8]) -> Result<RootCertStore, PemError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(name, pem)? {
+        roots
+            .add(certificate)
+            .map_err(|source| PemError::UnusableCa { name: name.to_owned(), source })?;
+    }
+    Ok(roots)
 }
 
 /// The private key of a document. `name` is the document's, for messages.
@@ -96,6 +119,29 @@ impl Validity {
         (whole.not_after < u64::MAX).then_some(whole)
     }
 
+    /// Validity of the CA that ends last: of several in a document, one that is valid is enough.
+    pub fn of_last(authorities: &[CertificateDer<'_>]) -> Option<Self> {
+        let each = authorities.iter().map(std::slice::from_ref).filter_map(Self::of);
+        each.max_by_key(|one| one.not_after)
+    }
+
+    /// Whether the validity has ended at `now`, or ends soon.
+    pub fn expiry(&self, now: u64) -> Expiry {
+        if now > self.not_after {
+            Expiry::Over
+        } else if now >= self.notice() {
+            Expiry::Soon
+        } else {
+            Expiry::Later
+        }
+    }
+
+    /// Time from `now` until [`Self::expiry`] changes, if it changes.
+    pub fn until_change(&self, now: u64) -> Option<Duration> {
+        let next = [self.notice(), self.not_after.saturating_add(1)].into_iter();
+        next.filter(|at| *at > now).min().map(|at| Duration::from_secs(at - now))
+    }
+
     /// Length of the validity in seconds.
     pub fn life(&self) -> u64 {
         self.not_after.saturating_sub(self.not_before)
@@ -105,6 +151,24 @@ impl Validity {
     pub fn notice(&self) -> u64 {
         self.not_after.saturating_sub((self.life() / NOTICE_PART).min(LONGEST_NOTICE))
     }
+}
+
+/// When a certificate expires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// So late that it need not be reported.
+    Later,
+    /// Soon: it has to be renewed.
+    Soon,
+    /// It has expired.
+    Over,
+}
+
+/// A time in seconds since the epoch as people read it: `2027-01-01T00:00:00Z`. A certificate cannot name a
+/// time after the year 9999.
+pub fn date(seconds: u64) -> humantime::Rfc3339Timestamp {
+    let seconds = seconds.min(253_402_300_799);
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
 #[cfg(test)]

@@ -146,8 +146,7 @@ fn a_server_that_wants_a_certificate_says_so() {
 
 #[test]
 fn tls_1_2_is_spoken_only_where_it_was_asked_for() {
-    use stayput_engine::FROM_1_2;
-    use stayput_http::https::{ONLY_1_3, Tls};
+    use stayput_http::https::{FROM_1_2, ONLY_1_3, Tls};
 
     let pki = Pki::new();
     let (_old, old_port) = server(Some(pki.server(&[&rustls::version::TLS12], false)));

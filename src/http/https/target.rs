@@ -202,14 +202,6 @@ pub enum TlsError {
     /// A document that is not PEM of the right kind.
     #[error(transparent)]
     Pem(#[from] PemError),
-    /// A CA certificate that cannot be used.
-    #[error("{ca} cannot be used: {source}")]
-    Ca {
-        /// Name of the document.
-        ca: String,
-        /// Error of rustls.
-        source: rustls::Error,
-    },
     /// Our certificate and key do not belong together.
     #[error("{certificate} and {key} cannot be used together: {source}")]
     Identity {

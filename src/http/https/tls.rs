@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::{fmt, io};
 
 use rustls::pki_types::ServerName;
-use rustls::version::TLS13;
-use rustls::{CertificateError, ClientConfig, RootCertStore, SupportedProtocolVersion};
+use rustls::version::{TLS12, TLS13};
+use rustls::{CertificateError, ClientConfig, SupportedProtocolVersion};
 
 use super::{ExchangeError, TlsError, UntrustedCertificate};
 use crate::pem;
@@ -26,6 +26,9 @@ pub type Versions = &'static [&'static SupportedProtocolVersion];
 /// TLS 1.3 alone, which every manager supports.
 pub const ONLY_1_3: Versions = &[&TLS13];
 
+/// TLS 1.3 and 1.2. The cipher suites that ring has for 1.2 are those with ECDHE and AEAD, no others.
+pub const FROM_1_2: Versions = &[&TLS13, &TLS12];
+
 /// The TLS configuration of all connections to one cluster. Clones share it.
 #[derive(Clone)]
 pub struct Tls {
@@ -44,12 +47,7 @@ impl Tls {
         identity: Option<&Identity>,
         versions: Versions,
     ) -> Result<Self, TlsError> {
-        let mut roots = RootCertStore::empty();
-        for certificate in pem::certificates(ca.name(), ca.bytes())? {
-            roots
-                .add(certificate)
-                .map_err(|source| TlsError::Ca { ca: ca.name().to_owned(), source })?;
-        }
+        let roots = pem::roots(ca.name(), ca.bytes())?;
         // The provider is set explicitly: with two of them in one build, the default would panic.
         let builder =
             ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())

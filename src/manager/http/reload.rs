@@ -273,7 +273,7 @@ impl Reloader {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let validity = self.keys.borrow().validity;
         report(ErrorCode::Certificate, validity.and_then(|validity| tls::problem(validity, now)));
-        let date = validity.and_then(|validity| tls::until_change(validity, now));
+        let date = validity.and_then(|validity| validity.until_change(now));
         let date = date.map(|date| date.min(LONGEST_SLEEP));
         [retry, slowly, date].into_iter().flatten().min()
     }

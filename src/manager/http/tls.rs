@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
+use rustls::ServerConfig;
 use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
-use rustls::version::{TLS12, TLS13};
-use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::{Notify, watch};
@@ -21,14 +20,8 @@ use tokio::time::{Instant, timeout};
 use super::key_files::Keys;
 use crate::files;
 use crate::worker::Worker;
-use stayput_http::pem::Validity;
-use stayput_http::pem::{self, PemError};
-
-type Versions = &'static [&'static SupportedProtocolVersion];
-/// The TLS versions, named one by one: the default of rustls depends on which other crates are in the build.
-const ONLY_1_3: Versions = &[&TLS13];
-/// TLS 1.3 and 1.2. The cipher suites that ring has for 1.2 are those with ECDHE and AEAD, no others.
-const FROM_1_2: Versions = &[&TLS13, &TLS12];
+use stayput_http::https::{FROM_1_2, ONLY_1_3, Versions};
+use stayput_http::pem::{self, Expiry, PemError, Validity};
 
 /// The oldest TLS version that the listener accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,8 +64,6 @@ pub(super) enum TlsConfigError {
     Pem(#[from] PemError),
     #[error("TLS cannot be set up: {0}")]
     Versions(#[source] rustls::Error),
-    #[error("the client CA file holds a certificate that cannot be used: {0}")]
-    ClientCaCertificate(#[source] rustls::Error),
     #[error("the client CA file cannot be used: {0}")]
     ClientCa(#[source] VerifierBuilderError),
     #[error("the key is not the certificate's: give the pair that was issued together")]
@@ -101,10 +92,7 @@ pub(super) fn server_config(
     let builder = match client_ca {
         None => builder.with_no_client_auth(),
         Some(ca) => {
-            let mut roots = RootCertStore::empty();
-            for root in pem::certificates("the client CA file", ca)? {
-                roots.add(root).map_err(TlsConfigError::ClientCaCertificate)?;
-            }
+            let roots = pem::roots("the client CA file", ca)?;
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                 .allow_unauthenticated()
                 .build()
@@ -232,20 +220,13 @@ fn save(path: &Path, pair: &Pair) -> io::Result<()> {
 
 /// Problem to report at `now`, and what to do; only shortly before the end and after it.
 pub(super) fn problem(validity: Validity, now: u64) -> Option<String> {
-    let end = validity.not_after;
-    let date = || humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(end));
-    if now > end {
-        return Some(format!("the API's certificate has expired at {}: renew --tls-cert", date()));
-    }
-    (now >= validity.notice())
-        .then(|| format!("the API's certificate expires at {}: renew --tls-cert", date()))
-}
-
-/// Time from `now` until [`problem`] changes, if it changes.
-pub(super) fn until_change(validity: Validity, now: u64) -> Option<Duration> {
-    let next =
-        [validity.notice(), validity.not_after.saturating_add(1)].into_iter().find(|at| *at > now);
-    next.map(|at| Duration::from_secs(at - now))
+    let how = match validity.expiry(now) {
+        Expiry::Later => return None,
+        Expiry::Soon => "expires",
+        Expiry::Over => "has expired",
+    };
+    let end = pem::date(validity.not_after);
+    Some(format!("the API's certificate {how} at {end}: renew --tls-cert"))
 }
 
 /// A key that was taken away lets callers in no longer than this, also where changes of files are

@@ -20,7 +20,6 @@ use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_na
 use rustls::crypto::ring::default_provider;
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::server::ParsedCertificate;
-use rustls::version::{TLS12, TLS13};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
@@ -32,7 +31,7 @@ use tokio_rustls::TlsConnector;
 use crate::errors::Errors;
 use crate::worker::{NoThread, Worker};
 use login::{Secrets, SecretsFiles};
-use stayput_http::https::Stream;
+use stayput_http::https::{FROM_1_2, Stream};
 use stayput_http::terminal::plain;
 
 /// How long an answer may take, as with the kubelet's own probes. Shorter than the time the API
@@ -343,7 +342,7 @@ fn client_config(
     let algorithms = provider.signature_verification_algorithms;
     let builder = ClientConfig::builder_with_provider(provider)
         // Named one by one: the default of rustls depends on which other crates are in the build.
-        .with_protocol_versions(&[&TLS13, &TLS12])?;
+        .with_protocol_versions(FROM_1_2)?;
     let verifier = Arc::new(Verifier { roots, check_name, algorithms });
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }

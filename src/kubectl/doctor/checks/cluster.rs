@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 use kube::ResourceExt;
-use stayput_http::pem::{Validity, certificates};
+use stayput_http::pem::{Expiry, Validity, certificates, date};
 use stayput_kube_access::cluster::{Scheme, SearchClusterSpec, allows, engine_keys, key};
 use stayput_kube_access::pod::serving_secret;
-use stayput_restart::{Condition, Time, shell_word};
+use stayput_restart::{Condition, shell_word};
 
 use crate::doctor::network::selects;
 use crate::doctor::{Facts, Finding, Severity};
-use crate::format::{NOT_PROCESSED, rounded_duration, time_to_second};
+use crate::format::{NOT_PROCESSED, rounded_duration};
 use crate::runbook;
 
 pub(crate) fn check_spec(facts: &Facts) -> Vec<Finding> {
@@ -263,29 +263,18 @@ fn certificate_of(facts: &Facts, name: &str, secret: &Secret) -> Option<Finding>
         at.replace('.', "\\.")
     );
     let chain = certificates(at, pem).ok();
-    let validity = chain.as_ref().and_then(|chain| {
-        if is_bundle {
-            // Of several CAs one that is valid is enough.
-            chain
-                .iter()
-                .filter_map(|one| Validity::of(std::slice::from_ref(one)))
-                .max_by_key(|one| one.not_after)
-        } else {
-            Validity::of(chain)
-        }
-    });
+    let of = if is_bundle { Validity::of_last } else { Validity::of };
+    let validity = chain.as_deref().and_then(of);
     let Some(validity) = validity else {
         let message = format!("{at} in it is no certificate in PEM that can be read");
         return Some(Finding::error("certificate", object, message, look));
     };
-    let now = facts.now.0 / 1000;
-    let end = time_to_second(Time(validity.not_after * 1000));
-    if now > validity.not_after {
-        let message = format!("{at} in it has expired at {end}");
-        return Some(Finding::error("certificate", object, message, look));
+    let message = |how: &str| format!("{at} in it {how} at {}", date(validity.not_after));
+    match validity.expiry(facts.now.0 / 1000) {
+        Expiry::Later => None,
+        Expiry::Soon => Some(Finding::warning("certificate", object, message("expires"), look)),
+        Expiry::Over => Some(Finding::error("certificate", object, message("has expired"), look)),
     }
-    let message = format!("{at} in it expires at {end}");
-    (now >= validity.notice()).then(|| Finding::warning("certificate", object, message, look))
 }
 
 /// True if the spec names the Secret as that of a CA.

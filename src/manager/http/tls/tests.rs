@@ -5,7 +5,11 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use rustls::pki_types::ServerName;
-use rustls::{CipherSuite, ClientConfig, ClientConnection, Connection, ServerConnection};
+use rustls::version::{TLS12, TLS13};
+use rustls::{
+    CipherSuite, ClientConfig, ClientConnection, Connection, RootCertStore, ServerConnection,
+    SupportedProtocolVersion,
+};
 
 use super::*;
 
@@ -139,10 +143,10 @@ fn the_end_is_said_in_time() {
     let end = 1_767_225_600 + 100 * DAY;
     let validity = Validity { not_before: 1_767_225_600, not_after: end };
     assert_eq!(problem(validity, end - 10 * DAY - 1), None);
-    assert_eq!(until_change(validity, end - 11 * DAY), Some(Duration::from_secs(DAY)));
+    assert_eq!(validity.until_change(end - 11 * DAY), Some(Duration::from_secs(DAY)));
     let soon = problem(validity, end - 10 * DAY).unwrap();
     assert!(soon.contains("expires at 2026-04-11T00:00:00Z"), "{soon}");
-    assert_eq!(until_change(validity, end), Some(Duration::from_secs(1)));
+    assert_eq!(validity.until_change(end), Some(Duration::from_secs(1)));
     assert!(problem(validity, end + 1).unwrap().contains("has expired"));
-    assert_eq!(until_change(validity, end + 1), None);
+    assert_eq!(validity.until_change(end + 1), None);
 }

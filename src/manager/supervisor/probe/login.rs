@@ -105,8 +105,6 @@ pub(super) enum SecretsError {
     Unreadable { option: &'static str, path: PathBuf, source: io::Error },
     #[error(transparent)]
     Ca(#[from] PemError),
-    #[error("--ready-ca {} holds a certificate that cannot be used: {source}", path.display())]
-    UnusableCa { path: PathBuf, source: rustls::Error },
     #[error(
         "--ready-auth {} is neither USER:PASSWORD nor the value of an Authorization header, such as \
          ApiKey KEY",
@@ -203,14 +201,8 @@ fn load(ca: Option<&Path>, auth: Option<&Path>) -> Result<Secrets, SecretsError>
 }
 
 fn roots(path: &Path) -> Result<RootCertStore, SecretsError> {
-    let mut roots = RootCertStore::empty();
     let content = content("--ready-ca", path)?;
-    for certificate in pem::certificates(&format!("--ready-ca {}", path.display()), &content)? {
-        roots
-            .add(certificate)
-            .map_err(|source| SecretsError::UnusableCa { path: path.to_owned(), source })?;
-    }
-    Ok(roots)
+    Ok(pem::roots(&format!("--ready-ca {}", path.display()), &content)?)
 }
 
 pub(super) fn content(option: &'static str, path: &Path) -> Result<Vec<u8>, SecretsError> {
