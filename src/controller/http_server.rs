@@ -29,11 +29,15 @@ use crate::metrics;
 use crate::metrics::Metrics;
 use crate::observe::Scope;
 
-/// Time limit of a connection, from its beginning until its answer has been read.
+/// Time limit of sending a request and reading its answer.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
-/// One request for each connection: probes and Prometheus need no more.
-const LIMITS: Limits =
-    Limits { connections: 32, head: CONNECTION_TIMEOUT, whole: Some(CONNECTION_TIMEOUT) };
+
+/// Limits of a server that makes an answer within this time. One request for each connection: probes,
+/// Prometheus and `kubectl stayput` need no more.
+const fn limits(answer: Duration) -> Limits {
+    let whole = Some(CONNECTION_TIMEOUT.saturating_add(answer));
+    Limits { connections: 32, head: CONNECTION_TIMEOUT, whole }
+}
 
 /// Serves health and metrics until the future is dropped.
 pub(super) async fn serve_probes(
@@ -41,17 +45,14 @@ pub(super) async fn serve_probes(
     health: Arc<Health>,
     metrics: Arc<Metrics>,
 ) {
-    serve(listener, move |request| ready(answer(&request, &health, &metrics))).await;
+    let answer = move |request: Request<_>| ready(answer(&request, &health, &metrics));
+    server::serve(listener, limits(Duration::ZERO), answer).await;
 }
 
-/// Serves until the future is dropped.
-pub(super) async fn serve<F>(
-    listener: TcpListener,
-    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-) where
-    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
-{
-    server::serve(listener, LIMITS, answer).await;
+/// Serves snapshots until the future is dropped.
+pub(super) async fn serve_snapshots(listener: TcpListener, queues: SnapshotQueues) {
+    let answer = move |request| answer_snapshot(request, queues.clone());
+    server::serve(listener, limits(SNAPSHOT_TIMEOUT), answer).await;
 }
 
 fn answer(
@@ -77,7 +78,7 @@ fn answer(
     }
 }
 
-pub(super) fn text(status: StatusCode, body: &str) -> Response<Full<Bytes>> {
+fn text(status: StatusCode, body: &str) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(body.to_owned())));
     *response.status_mut() = status;
     let plain = hyper::header::HeaderValue::from_static("text/plain; charset=utf-8");
@@ -103,7 +104,7 @@ impl Health {
 const PREFIX: &str = "/snapshots/";
 
 /// Answers one request.
-pub(super) async fn answer_snapshot(
+async fn answer_snapshot(
     request: Request<Incoming>,
     queues: SnapshotQueues,
 ) -> Response<Full<Bytes>> {
@@ -277,4 +278,32 @@ pub(super) async fn snapshot(cx: &mut Context) -> Answer {
     };
     let snapshot = Box::pin(cx.observer.observe(&scope, random_id()?)).await;
     Ok(Box::new(Saved::new(snapshot, spec.checked.policy.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_snapshot_may_take_its_whole_time() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let queues = SnapshotQueues::default();
+        let mut queue = queues.open(("search".into(), "logs".into()));
+        let server = tokio::spawn(serve_snapshots(listener, queues));
+        let mut client = TcpStream::connect(address).await.expect("a connection");
+        let request = b"GET /snapshots/search/logs HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        client.write_all(request).await.expect("it is sent");
+        let requester = queue.next().await;
+        tokio::time::pause();
+        tokio::time::sleep(SNAPSHOT_TIMEOUT - Duration::from_secs(1)).await;
+        requester.send(Err(SnapshotError::Deleted)).expect("it is waited for");
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.expect("an answer");
+        assert!(answer.ends_with("the SearchCluster is deleted\n"), "{answer}");
+        server.abort();
+    }
 }

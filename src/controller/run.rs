@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use crate::apiserver::Apiserver;
 use crate::context::Shared;
 use crate::definition::Definition;
-use crate::http_server::{Health, SnapshotQueues, serve, serve_probes};
+use crate::http_server::{Health, SnapshotQueues, serve_probes};
 use crate::lease::{Candidate, Lease};
 use crate::metrics::Metrics;
 use crate::workers::Controller;
@@ -95,10 +95,8 @@ pub async fn run(
 async fn serve_snapshots(address: SocketAddr, snapshots: &SnapshotQueues) -> Option<AbortOnDrop> {
     match TcpListener::bind(address).await {
         Ok(listener) => {
-            let snapshots = snapshots.clone();
-            let answer =
-                move |request| crate::http_server::answer_snapshot(request, snapshots.clone());
-            Some(AbortOnDrop(tokio::spawn(serve(listener, answer))))
+            let serving = crate::http_server::serve_snapshots(listener, snapshots.clone());
+            Some(AbortOnDrop(tokio::spawn(serving)))
         }
         Err(error) => {
             tracing::warn!("cannot listen on {address}, snapshots are not available: {error}");
