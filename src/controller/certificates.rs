@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use crate::apiserver::{ApiError, Apiserver};
 use crate::context::Context;
+use crate::effective_spec::EffectiveSpec;
 use crate::failure::Failure;
 use crate::observe::now;
 
@@ -45,13 +46,13 @@ impl Certificates {
 }
 
 /// Renews certificates and keys that are due, if it is time to read them.
-pub(super) async fn carry_out(cx: &mut Context, cluster: &SearchCluster, auth: &Auth) {
+pub(super) async fn carry_out(cx: &mut Context, cluster: &SearchCluster, spec: &EffectiveSpec) {
     let is_early = cx.memory.certificates.next.is_some_and(|at| at > Instant::now());
     if is_early || cluster.metadata.deletion_timestamp.is_some() {
         return;
     }
     let mut seen = Seen::default();
-    let result = attempt(cx, cluster, auth, &mut seen).await;
+    let result = attempt(cx, cluster, spec, &mut seen).await;
     let pause = match result {
         Ok(()) => INTERVAL,
         Err(failure) => {
@@ -70,13 +71,14 @@ pub(super) async fn carry_out(cx: &mut Context, cluster: &SearchCluster, auth: &
 async fn attempt(
     cx: &mut Context,
     cluster: &SearchCluster,
-    auth: &Auth,
+    spec: &EffectiveSpec,
     seen: &mut Seen,
 ) -> Result<(), Failure> {
     let mut names = SecretNames::of(cx.cluster.namespace(), cx.cluster.name());
-    names.trusted.clone_from(&cluster.spec.manager.ca_secret);
-    keep_certificates(cx, cluster, &names, seen).await?;
-    match auth {
+    let manager = &spec.spec.manager;
+    names.trusted.clone_from(&manager.ca_secret);
+    keep_certificates(cx, cluster, &manager.server_name, &names, seen).await?;
+    match &spec.checked.auth {
         Auth::ServiceAccountToken => keep_keys(cx, cluster, seen).await,
         Auth::JwtKey { .. } | Auth::ClientCertificate { .. } => Ok(()),
     }
@@ -85,11 +87,11 @@ async fn attempt(
 async fn keep_certificates(
     cx: &mut Context,
     cluster: &SearchCluster,
+    server_name: &str,
     names: &SecretNames,
     seen: &mut Seen,
 ) -> Result<(), Failure> {
     let namespace = cx.cluster.namespace().to_owned();
-    let server_name = &cluster.spec.manager.server_name;
 
     // Apiserver: the existing Secrets.
     let objects = cx.clients.api.objects::<Secret>(&namespace);

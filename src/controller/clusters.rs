@@ -16,7 +16,6 @@ use tokio::sync::watch;
 use tracing::{Instrument, Span};
 
 use crate::apiserver::Apiserver;
-use crate::effective_spec::EffectiveSpec;
 use crate::event_recorder::{publish, reporter};
 use crate::metrics::Metrics;
 
@@ -25,20 +24,18 @@ pub(super) type Key = (String, String);
 /// Every SearchCluster, as the watch shows it.
 pub(super) type Clusters = BTreeMap<Key, Arc<SearchCluster>>;
 
-/// One SearchCluster: the object of the watch, or the answer to one of our own calls if that is newer. The
-/// spec that is reconciled stands beside it.
+/// One SearchCluster: the object of the watch, or the answer to one of our own calls if that is newer.
 pub(super) struct LiveCluster {
     key: Key,
     watched: watch::Receiver<Arc<Clusters>>,
     newest: Option<Arc<SearchCluster>>,
-    spec: Option<EffectiveSpec>,
     /// The log span of its task; carries the id of the restart under way.
     span: Span,
 }
 
 impl LiveCluster {
     pub(super) fn new(key: Key, watched: watch::Receiver<Arc<Clusters>>, span: Span) -> Self {
-        Self { key, watched, newest: None, spec: None, span }
+        Self { key, watched, newest: None, span }
     }
 
     pub(super) fn namespace(&self) -> &str {
@@ -69,28 +66,14 @@ impl LiveCluster {
         self.newest.as_deref()
     }
 
-    /// The newest state as it is reconciled from now on: by this spec.
-    pub(super) fn reconciled_by(
-        &mut self,
-        spec: &EffectiveSpec,
-        newest: Arc<SearchCluster>,
-    ) -> Arc<SearchCluster> {
-        self.spec = Some(spec.clone());
-        spec.apply(newest)
-    }
-
-    /// Replaces the object by the answer to one of our own calls: the watch shows it only later. Returns it
-    /// as it is reconciled.
+    /// Replaces the object by the answer to one of our own calls: the watch shows it only later.
     pub(super) fn replace(&mut self, cluster: SearchCluster) -> Arc<SearchCluster> {
         let cluster = Arc::new(cluster);
         self.newest = Some(Arc::clone(&cluster));
         let status = cluster.status.as_ref();
         let restart = status.and_then(|status| status.ledger.restart.as_ref());
         self.span.record("restart", restart.map_or("", |restart| restart.request.id.as_str()));
-        match &self.spec {
-            Some(spec) => spec.apply(cluster),
-            None => cluster,
-        }
+        cluster
     }
 
     /// The other SearchClusters of the namespace: name and selector.

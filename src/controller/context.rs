@@ -8,7 +8,7 @@ use super::clusters::{Key, LiveCluster};
 use super::decision_log::DecisionLog;
 use super::declared::Declared;
 use super::definition::Definition;
-use super::effective_spec::ValidSpec;
+use super::effective_spec::EffectiveSpec;
 use super::event_recorder::EventRecorder;
 use super::lease::Lease;
 use super::metrics::Metrics;
@@ -52,7 +52,8 @@ pub(super) struct Memory {
     pub(super) new_phases: NewPhases,
     pub(super) start_times: StartTimes,
     pub(super) decision_log: DecisionLog,
-    pub(super) last_valid: Option<ValidSpec>,
+    /// The last valid spec, for the case that the next one is invalid.
+    pub(super) last_valid: Option<EffectiveSpec>,
     /// Progress of making the objects of a declared cluster.
     pub(super) declared: Declared,
     /// The managers' certificates and keys, as last read.

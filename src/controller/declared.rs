@@ -16,10 +16,11 @@ use tokio::time::Instant;
 use crate::context::Context;
 use crate::declared::leave::First;
 use crate::declared::objects::{Applied, ExistingObjects};
+use crate::effective_spec::EffectiveSpec;
 use crate::failure::Failure;
 use crate::observe::now;
 use crate::run::Account;
-use crate::status::{Until, blocked};
+use crate::status::{Until, blocked, ledger_of};
 
 /// Interval while a step is under way.
 const WAITING_INTERVAL: Duration = Duration::from_secs(2);
@@ -98,6 +99,7 @@ fn not_observed() -> Known<u32> {
 pub(super) async fn carry_out(
     cx: &mut Context,
     mut cluster: Arc<SearchCluster>,
+    spec: &EffectiveSpec,
 ) -> Arc<SearchCluster> {
     let generation = cluster.metadata.generation.unwrap_or_default();
     let is_made = cluster.is_declared() && cluster.metadata.deletion_timestamp.is_none();
@@ -105,7 +107,7 @@ pub(super) async fn carry_out(
     if !(is_made || leave::owes(&cluster)) || !cx.memory.declared.is_due(generation) {
         return cluster;
     }
-    let (verdict, due_in) = match Box::pin(attempt(cx, &mut cluster, is_made)).await {
+    let (verdict, due_in) = match Box::pin(attempt(cx, &mut cluster, spec, is_made)).await {
         Ok(done) => done,
         Err(failure) if failure.is_conflict() => {
             tracing::info!("another client wrote first, reading again: {failure}");
@@ -136,13 +138,14 @@ pub(super) async fn carry_out(
 async fn attempt(
     cx: &mut Context,
     cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
     is_made: bool,
 ) -> Result<(Verdict, Option<Duration>), Failure> {
     // Apiserver: the existing objects.
     let mut found = objects::found(&cx.clients.api, cluster).await?;
     let declaration = cluster.declaration(&cx.memory.declared.account).filter(|_| is_made);
     let verdict = match &declaration {
-        Some(declaration) => make(cx, cluster, declaration, &mut found).await?,
+        Some(declaration) => make(cx, cluster, spec, declaration, &mut found).await?,
         None => Verdict::Done,
     };
     let waiting = match &verdict {
@@ -160,7 +163,8 @@ async fn attempt(
     // Engine, apiserver: nodes that leave.
     let pending = cx.memory.declared.pending.clone();
     let first = First { waiting, pending: &pending };
-    let leave::Taken { turn, due_in } = Box::pin(leave::step(cx, cluster, &found, &first)).await?;
+    let leave::Taken { turn, due_in } =
+        Box::pin(leave::step(cx, cluster, spec, &found, &first)).await?;
     Ok((verdict.with(turn), due_in))
 }
 
@@ -168,13 +172,14 @@ async fn attempt(
 async fn make(
     cx: &mut Context,
     cluster: &SearchCluster,
+    spec: &EffectiveSpec,
     declaration: &declare::Cluster,
     found: &mut ExistingObjects,
 ) -> Result<Verdict, Failure> {
     let observed = &mut found.observed;
     if observed.bootstrap.as_ref().is_some_and(declare::Bootstrap::is_forming) {
         // Engine: has it formed a cluster?
-        observed.formed = cx.observer.has_formed(cluster).await;
+        observed.formed = cx.observer.has_formed(&ledger_of(cluster), &spec.spec).await;
     }
     if declare::makes_claims(declaration, observed) {
         // Apiserver: claims that new nodes would mount.

@@ -7,13 +7,6 @@ use crate::status::{Until, blocked};
 use stayput_kube_access::cluster::{Checked, SearchCluster, SearchClusterSpec};
 use stayput_restart::{OnConfigChange, Report, Time};
 
-/// A valid spec, kept for the case that the next one is invalid.
-#[derive(Debug, Clone)]
-pub(super) struct ValidSpec {
-    spec: SearchClusterSpec,
-    checked: Checked,
-}
-
 /// Reason why the newest spec is not reconciled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
@@ -21,14 +14,14 @@ pub(super) struct Refusal {
     pub(super) message: String,
 }
 
-/// The spec that is reconciled.
+/// The spec that is reconciled. It stands beside the object, whose own spec may be an invalid one.
 #[derive(Debug, Clone)]
 pub(super) struct EffectiveSpec {
+    /// The newest spec, completed by its defaults, or an older one.
+    pub(super) spec: Arc<SearchClusterSpec>,
     pub(super) checked: Checked,
     /// Reason for not starting new work; `None` if the newest spec is reconciled.
     refusal: Option<Refusal>,
-    /// The spec reconciled in place of the newest one: an older one, or the newest completed by its defaults.
-    instead: Option<SearchClusterSpec>,
 }
 
 impl EffectiveSpec {
@@ -39,15 +32,12 @@ impl EffectiveSpec {
     /// or if not even the pods and their managers are known.
     pub(super) fn resolve(
         cluster: &SearchCluster,
-        last_valid: Option<&ValidSpec>,
+        last_valid: Option<&Self>,
         definition: Option<&str>,
     ) -> Result<Self, Refusal> {
-        let spec = || cluster.completed_spec().into_owned();
+        let spec = || Arc::new(cluster.completed_spec().into_owned());
         let (known, refusal) = match (cluster.check(), definition) {
-            (Ok(checked), None) => {
-                let instead = cluster.is_declared().then(spec);
-                return Ok(Self { checked, refusal: None, instead });
-            }
+            (Ok(checked), None) => return Ok(Self { spec: spec(), checked, refusal: None }),
             (Ok(checked), Some(fault)) => {
                 let (code, message) = ("outdated_definition", fault.to_owned());
                 (Some((spec(), checked)), Refusal { code, message })
@@ -63,31 +53,14 @@ impl EffectiveSpec {
             return Err(refusal);
         }
         let Some((mut spec, mut checked)) = known else { return Err(refusal) };
-        spec.paused = true;
+        Arc::make_mut(&mut spec).paused = true;
         checked.policy.on_config_change = OnConfigChange::None;
-        Ok(Self { checked, refusal: Some(refusal), instead: Some(spec) })
-    }
-
-    /// The last valid spec to keep, if that of `cluster` is valid.
-    pub(super) fn as_valid(&self, cluster: &SearchCluster) -> Option<ValidSpec> {
-        let spec = self.instead.clone().unwrap_or_else(|| cluster.spec.clone());
-        self.is_newest().then_some(ValidSpec { spec, checked: self.checked.clone() })
+        Ok(Self { spec, checked, refusal: Some(refusal) })
     }
 
     /// True if the newest spec is the one reconciled.
     pub(super) fn is_newest(&self) -> bool {
         self.refusal.is_none()
-    }
-
-    /// The SearchCluster with the spec that is reconciled. Only its status is ever written whole,
-    /// and then the apiserver ignores the spec.
-    pub(super) fn apply(&self, cluster: Arc<SearchCluster>) -> Arc<SearchCluster> {
-        match &self.instead {
-            Some(spec) => {
-                Arc::new(SearchCluster { spec: spec.clone(), ..SearchCluster::clone(&cluster) })
-            }
-            None => cluster,
-        }
     }
 
     /// The report, with the reason for not starting new work.
@@ -144,19 +117,19 @@ mod tests {
     #[test]
     fn what_was_begun_goes_on_by_the_last_valid_spec_as_if_paused() {
         let valid = cluster(&json!({"phaseTimeout": "7m", "onConfigChange": "rolling"}), &begun());
-        let last = EffectiveSpec::resolve(&valid, None, None).expect("valid").as_valid(&valid);
-        let invalid = Arc::new(cluster(&json!({"phaseTimeout": "7x"}), &begun()));
+        let last = EffectiveSpec::resolve(&valid, None, None).expect("valid");
+        assert!(last.is_newest());
+        let invalid = cluster(&json!({"phaseTimeout": "7x"}), &begun());
         let spec =
-            EffectiveSpec::resolve(&invalid, last.as_ref(), None).expect("the last valid spec");
-        assert!(spec.as_valid(&invalid).is_none());
+            EffectiveSpec::resolve(&invalid, Some(&last), None).expect("the last valid spec");
+        assert!(!spec.is_newest());
         assert_eq!(spec.checked.policy.phase_timeout, 7 * 60 * 1000);
         assert_eq!(spec.checked.policy.on_config_change, OnConfigChange::None);
-        let applied = spec.apply(invalid);
-        assert!(applied.spec.paused);
-        assert_eq!(applied.spec.restart, valid.spec.restart);
+        assert!(spec.spec.paused);
+        assert_eq!(spec.spec.restart, valid.spec.restart);
         let report = spec.report_refusal(Report::default(), Time(0));
         assert_eq!(report.blocked.as_deref(), Some("invalid_spec"));
-        let spec = EffectiveSpec::resolve(&valid, last.as_ref(), None).expect("valid again");
+        let spec = EffectiveSpec::resolve(&valid, Some(&last), None).expect("valid again");
         assert_eq!(spec.report_refusal(Report::default(), Time(0)), Report::default());
     }
 
@@ -166,9 +139,9 @@ mod tests {
         let idle = cluster(&json!({}), &json!({}));
         let refusal = EffectiveSpec::resolve(&idle, None, fault).expect_err("nothing was begun");
         assert_eq!(refusal.code, "outdated_definition");
-        let under_way = Arc::new(cluster(&json!({"onConfigChange": "rolling"}), &begun()));
+        let under_way = cluster(&json!({"onConfigChange": "rolling"}), &begun());
         let spec = EffectiveSpec::resolve(&under_way, None, fault).expect("this spec");
-        assert!(spec.apply(Arc::clone(&under_way)).spec.paused && !spec.is_newest());
+        assert!(spec.spec.paused && !spec.is_newest());
         assert_eq!(spec.checked.policy.on_config_change, OnConfigChange::None);
         let report = spec.report_refusal(Report::default(), Time(0));
         assert_eq!(report.blocked.as_deref(), Some("outdated_definition"));

@@ -71,12 +71,15 @@ pub(super) struct Executor<'a> {
     pub(super) cluster: &'a SearchCluster,
     pub(super) metrics: &'a Metrics,
     pub(super) lease: &'a Lease,
+    /// The parts of pods that are read.
+    pub(super) reading: Option<&'a Reading>,
 }
 
 impl<'a> Executor<'a> {
     pub(super) fn new(cx: &'a Context, cluster: &'a SearchCluster) -> Self {
         let (metrics, lease) = (&*cx.clients.metrics, &cx.clients.lease);
-        Self { observer: &cx.observer, cluster, metrics, lease }
+        let reading = cx.pod_watch.reading();
+        Self { observer: &cx.observer, cluster, metrics, lease, reading }
     }
 }
 
@@ -306,7 +309,7 @@ impl Executor<'_> {
     }
 
     fn facts(&self, pod: &Pod) -> Option<Box<PodFacts>> {
-        PodFacts::of(pod, &Reading::of(&self.cluster.spec)).map(Box::new)
+        PodFacts::of(pod, self.reading?).map(Box::new)
     }
 
     /// Asks a manager to drain. A failure is only logged, since nothing waits for a drain ahead of a stop:

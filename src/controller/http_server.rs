@@ -263,7 +263,6 @@ pub(super) async fn snapshot(cx: &mut Context) -> Answer {
     // Fields that the apiserver drops do not matter here: nothing is written.
     let spec = EffectiveSpec::resolve(&cluster, cx.memory.last_valid.as_ref(), None)
         .map_err(|refusal| SnapshotError::InvalidSpec(refusal.message))?;
-    let cluster = spec.apply(cluster);
     if !cx.observer.pods.is_complete() {
         let error = cx.pod_watch.error().unwrap_or("its pods are not listed yet: try again");
         return Err(SnapshotError::PodsUnlisted(error.to_owned()));
@@ -271,6 +270,7 @@ pub(super) async fn snapshot(cx: &mut Context) -> Answer {
     let others = cx.cluster.others();
     let scope = Scope {
         cluster: &cluster,
+        spec: &spec.spec,
         checked: &spec.checked,
         others: &others,
         must_read: &BTreeSet::new(),

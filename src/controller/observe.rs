@@ -25,11 +25,12 @@ use kube::core::Selector;
 use tokio::time::Instant;
 
 use stayput_engine::Endpoint;
-use stayput_kube_access::cluster::{Checked, SearchCluster};
+use stayput_kube_access::cluster::{self, Checked, SearchCluster, SearchClusterSpec};
 use stayput_restart::{Engine, Known, Ledger, Snapshot, needs_engine, reads_engine};
 
 use crate::apiserver::Apiserver;
 use crate::credentials::{ClientOfPod, Credentials};
+use crate::effective_spec::EffectiveSpec;
 use crate::execute::Flushes;
 use crate::metrics::Metrics;
 use crate::pods::{PodFacts, Pods};
@@ -52,7 +53,9 @@ const OTHERS_WINDOW: Duration = Duration::from_secs(10);
 pub(super) struct Scope<'a> {
     /// The SearchCluster, in its newest known state.
     pub(super) cluster: &'a SearchCluster,
-    /// The checked spec.
+    /// The spec that is reconciled.
+    pub(super) spec: &'a SearchClusterSpec,
+    /// The checked form of that spec.
     pub(super) checked: &'a Checked,
     /// The other SearchClusters of its namespace: name and selector.
     pub(super) others: &'a [(String, Selector)],
@@ -111,15 +114,15 @@ impl Observer {
     }
 
     /// True if anything is under way or asked for, by the objects that the watches have shown.
-    pub(super) fn is_active(&self, cluster: &SearchCluster) -> bool {
-        needs_engine(&snapshot::bare(cluster, &self.pods, String::new()))
+    pub(super) fn is_active(&self, cluster: &SearchCluster, spec: &SearchClusterSpec) -> bool {
+        needs_engine(&snapshot::bare(cluster, spec, &self.pods, String::new()))
     }
 
     /// Reads everything that a decision may depend on. `fresh_id` is the id for a request made from the
     /// snapshot.
     pub(super) async fn observe(&mut self, scope: &Scope<'_>, fresh_id: String) -> Snapshot {
-        let Scope { cluster, checked, .. } = scope;
-        let bare = snapshot::bare(cluster, &self.pods, fresh_id);
+        let Scope { cluster, spec, checked, .. } = scope;
+        let bare = snapshot::bare(cluster, spec, &self.pods, fresh_id);
         let pods: Vec<Arc<PodFacts>> = self.pods.iter().cloned().collect();
         let look = self.look_of(scope, &bare, &pods);
         let asks_engine = look.asks_engine;
@@ -136,7 +139,7 @@ impl Observer {
             .is_some_and(|engine| engine.as_ref().is_err_and(ViewError::is_without_master));
         let engine = match engine {
             None => Err(unknown("not asked: no decision depends on it")),
-            Some(engine) => self.known_engine(cluster, engine),
+            Some(engine) => self.known_engine(&spec.engine, engine),
         };
 
         // Apiserver: the questions that depend on these facts.
@@ -169,7 +172,9 @@ impl Observer {
         if !asks_engine && (is_outside || reads_engine(&snapshot)) {
             // Only the managers have shown that a node runs outside of the cluster, or only the
             // sources that the engine's version decides.
-            snapshot.engine = self.read_engine(cluster, checked, &pods).await;
+            let ages = Ages::of(&snapshot.ledger, scope.must_read, false, pods.len());
+            let endpoints = engine::endpoints(&pods, &ages, spec.engine.port);
+            snapshot.engine = self.read_engine(spec, checked, endpoints).await;
         }
         // After the managers: a drain that they report has begun.
         let policy = &checked.policy;
@@ -192,14 +197,14 @@ impl Observer {
             namespace: scope.cluster.metadata.namespace.as_deref().unwrap_or_default(),
             ledger: &bare.ledger,
             pods,
-            ages: Ages::of(bare, scope.must_read, is_active, pods.len()),
+            ages: Ages::of(&bare.ledger, scope.must_read, is_active, pods.len()),
             asks_engine: is_active || reads_engine(bare),
         }
     }
 
     /// The clients of one look. Managers of nodes that are not under way are asked from now on.
     async fn clients(&mut self, look: &Look<'_>) -> LookClients {
-        let spec = &look.scope.cluster.spec;
+        let spec = look.scope.spec;
         let due = self.facts.managers.due(look.pods, &look.ages);
         let auth = &look.scope.checked.auth;
         let managers = self.credentials.managers(&spec.manager, auth, &due).await;
@@ -213,7 +218,7 @@ impl Observer {
 
     /// Reads credentials again that may be wrong.
     fn reread(&mut self, doubts: &[Doubt], scope: &Scope<'_>) {
-        let (auth, manager) = (&scope.checked.auth, &scope.cluster.spec.manager);
+        let (auth, manager) = (&scope.checked.auth, &scope.spec.manager);
         for doubt in doubts {
             match doubt {
                 Doubt::Token(uid) => self.credentials.reread_token(uid, auth),
@@ -225,46 +230,42 @@ impl Observer {
     /// Reads the engine after the other facts.
     async fn read_engine(
         &mut self,
-        cluster: &SearchCluster,
+        spec: &SearchClusterSpec,
         checked: &Checked,
-        pods: &[Arc<PodFacts>],
+        endpoints: Vec<Endpoint>,
     ) -> Known<Engine> {
-        let known = snapshot::bare(cluster, &self.pods, String::new());
-        let endpoints = self.endpoints_of(cluster, &known);
-        let reach = self.credentials.engine(&cluster.spec.engine).await;
+        let reach = self.credentials.engine(&spec.engine).await;
         let zone = &checked.policy.zone_attribute;
-        self.facts.engine.expect_pods(pods.len());
         let engine = self.facts.engine.observe(reach, endpoints, zone, None, &self.metrics).await;
-        self.known_engine(cluster, engine)
+        self.known_engine(&spec.engine, engine)
     }
 
     /// Reads the engine once more if the last answer is too old for a stop.
     pub(super) async fn read_engine_again(
         &mut self,
-        cluster: &SearchCluster,
-        checked: &Checked,
+        spec: &EffectiveSpec,
     ) -> Option<Known<Engine>> {
         if !self.facts.engine.is_old() {
             return None;
         }
         // A read before a stop always waits for the health.
-        let zone = &checked.policy.zone_attribute;
+        let zone = &spec.checked.policy.zone_attribute;
         let engine = self.facts.engine.read(zone, None, &self.metrics).await;
-        Some(self.known_engine(cluster, engine))
+        Some(self.known_engine(&spec.spec.engine, engine))
     }
 
     /// The observed engine, or the reason why it is unknown. Rereads our credentials if they are the reason.
     fn known_engine(
         &mut self,
-        cluster: &SearchCluster,
+        spec: &cluster::Engine,
         engine: Result<Engine, ViewError>,
     ) -> Known<Engine> {
         engine.map_err(|error| {
             if error.is_about_credentials() {
-                self.credentials.reread_engine(&cluster.spec.engine);
+                self.credentials.reread_engine(spec);
             }
             if error.may_be_of_scheme() {
-                self.credentials.try_other_scheme(&cluster.spec.engine);
+                self.credentials.try_other_scheme(spec);
             }
             unknown(error.to_string())
         })
@@ -272,11 +273,11 @@ impl Observer {
 
     /// Addresses for questions about the nodes of a declared cluster's engine, by the objects that the
     /// watches have shown.
-    fn endpoints_of(&self, cluster: &SearchCluster, known: &Snapshot) -> Vec<Endpoint> {
+    fn endpoints_of(&self, ledger: &Ledger, spec: &SearchClusterSpec) -> Vec<Endpoint> {
         let pods: Vec<Arc<PodFacts>> = self.pods.iter().cloned().collect();
         let must_read = BTreeSet::new();
-        let ages = Ages::of(known, &must_read, false, pods.len());
-        engine::endpoints(&pods, &ages, cluster.spec.engine.port)
+        let ages = Ages::of(ledger, &must_read, false, pods.len());
+        engine::endpoints(&pods, &ages, spec.engine.port)
     }
 
     /// Progress of a node that has begun to leave.

@@ -16,8 +16,8 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use super::apiserver::{Apiserver, watch_error};
+use super::effective_spec::EffectiveSpec;
 use super::pods::{Pods, Reading};
-use stayput_kube_access::cluster::{Checked, SearchCluster};
 use stayput_kube_access::read_limits::watch_config;
 
 /// Number of empty polls of the connection in a row after which [`PodWatch::drain`] ends.
@@ -65,9 +65,10 @@ impl PodWatch {
 
     /// Watches the pods that the spec selects. True for a new watch, which makes all earlier state of the
     /// pods invalid.
-    pub(super) fn follow(&mut self, cluster: &SearchCluster, checked: &Checked) -> bool {
-        let reading = Reading::of(&cluster.spec);
-        let port = cluster.spec.engine.port;
+    pub(super) fn follow(&mut self, spec: &EffectiveSpec) -> bool {
+        let EffectiveSpec { spec, checked, .. } = spec;
+        let reading = Reading::of(spec);
+        let port = spec.engine.port;
         if self.followed.as_ref().is_some_and(|followed| {
             followed.selector == checked.pods
                 && followed.reading == reading
@@ -85,6 +86,11 @@ impl PodWatch {
         let api: Api<Pod> = Api::namespaced(self.api.client(), &self.namespace);
         let config = watch_config().labels_from(selector);
         watcher::watcher(api, config).default_backoff().boxed()
+    }
+
+    /// The parts of pods that are read.
+    pub(super) fn reading(&self) -> Option<&Reading> {
+        self.followed.as_ref().map(|followed| &followed.reading)
     }
 
     /// The last error of the watch, if no event came since.

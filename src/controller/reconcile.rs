@@ -80,13 +80,12 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
                 return Some(Box::pin(unusable::report_refused(cx, &cluster, &refusal)).await);
             }
         };
-    if let Some(valid) = spec.as_valid(&cluster) {
-        cx.memory.last_valid = Some(valid);
+    if spec.is_newest() {
+        cx.memory.last_valid = Some(spec.clone());
     }
-    let cluster = cx.cluster.reconciled_by(&spec, cluster);
 
     // Apiserver, watch: the pods that this spec selects.
-    if cx.pod_watch.follow(&cluster, &spec.checked) {
+    if cx.pod_watch.follow(&spec) {
         cx.observer.reset();
     }
     cx.pod_watch.drain(&mut cx.observer.pods).await;
@@ -123,14 +122,14 @@ async fn look_and_act(
     let is_deleting = cluster.metadata.deletion_timestamp.is_some();
     let cluster = if (spec.is_newest() || is_deleting) && cx.clients.lease.is_held() {
         // Engine, apiserver: the objects of a declared cluster, and the nodes that leave it.
-        Box::pin(declared::carry_out(cx, cluster)).await
+        Box::pin(declared::carry_out(cx, cluster, spec)).await
     } else {
         cluster
     };
 
     if cx.clients.lease.is_held() {
         // Apiserver: the managers' certificates, and the keys that they check tokens with.
-        Box::pin(certificates::carry_out(cx, &cluster, &spec.checked.auth)).await;
+        Box::pin(certificates::carry_out(cx, &cluster, spec)).await;
     }
 
     let result = Box::pin(observe_plan_act(cx, cluster, spec)).await;
@@ -154,9 +153,9 @@ async fn observe_plan_act(
         OwedStarts::of(cx, &cluster, spec).send().await;
         return Err(Failure::LeaseLost);
     }
-    let is_active = cx.observer.is_active(&cluster);
+    let is_active = cx.observer.is_active(&cluster, &spec.spec);
     // Engine, at rest: settings that late requests of ours have left, and the nodes that it lists.
-    let with_engine = !is_active && cx.observer.looks_at_rest(&cluster).await;
+    let with_engine = !is_active && cx.observer.looks_at_rest(&cluster, &spec.spec).await;
     let mut reads_live = is_active || with_engine;
     let mut must_read = BTreeSet::new();
     let mut has_prepared = false;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::apiserver::read_again;
 use crate::context::Context;
 use crate::declared::objects::{ExistingObjects, remove, scale};
+use crate::effective_spec::EffectiveSpec;
 use crate::execute::Executor;
 use crate::failure::Failure;
 use crate::lease::Lease;
@@ -44,6 +45,7 @@ pub(super) struct First<'a> {
 pub(super) async fn step(
     cx: &mut Context,
     cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
     found: &ExistingObjects,
     first: &First<'_>,
 ) -> Result<Taken, Failure> {
@@ -69,11 +71,11 @@ pub(super) async fn step(
     let seen = if leaving.is_empty() {
         Ok(declare::Seen::default())
     } else {
-        cx.observer.see_leaving(cluster, &leaving).await
+        cx.observer.see_leaving(&ledger, &spec.spec, &leaving).await
     };
 
     // No outside system: what to do now.
-    let facts = facts(cx, cluster, &ledger, first);
+    let facts = facts(cx, spec, &ledger, first);
     let turn = declare::leave(&sets, &facts, seen.as_ref().map_err(String::as_str), debts);
     cx.observer.leaving.clone_from(&turn.nodes);
     let Some(action) = &turn.action else {
@@ -128,14 +130,14 @@ fn sets(cluster: &SearchCluster, found: &ExistingObjects) -> Vec<declare::Set> {
     declare::sets(name, declared, &found.observed)
 }
 
-fn facts(cx: &Context, cluster: &SearchCluster, ledger: &Ledger, first: &First<'_>) -> LeaveFacts {
+fn facts(cx: &Context, spec: &EffectiveSpec, ledger: &Ledger, first: &First<'_>) -> LeaveFacts {
     let pods = &cx.observer.pods;
     let node = |uid: &str| pods.by_uid(uid).map(|pod| pod.node.clone());
     let is_late = |one: &&RemovedExclusion| one.may_come_again(now());
     LeaveFacts {
         pods: pods.iter().map(|pod| pod.name.clone()).collect(),
-        paused: cluster.spec.paused,
-        outside_windows: cluster.closed_until(now()).map(restart::outside_windows),
+        paused: spec.spec.paused,
+        outside_windows: spec.spec.closed_until(now()).map(restart::outside_windows),
         changes: changes(ledger, first),
         busy: ledger.busy_pods().filter_map(node).collect(),
         under_way: ledger.under_way().next().is_some(),

@@ -35,6 +35,7 @@ async fn execute(lease: &Lease, action: &Action) -> Outcome {
         cluster: &cluster(),
         metrics: &Metrics::new(),
         lease,
+        reading: Some(&Reading::default()),
     };
     executor.execute_all(&[action]).await.outcome
 }
@@ -73,6 +74,7 @@ async fn what_a_manager_does_not_take_is_a_failure_in_its_words() {
             cluster: &cluster(),
             metrics: &Metrics::new(),
             lease: &Lease::not_needed(),
+            reading: Some(&Reading::default()),
         };
         let problem = Box::new(Problem::new(code, "unknown field `exit`"));
         let refused = Refused { problem, body: Default::default(), date: None };
@@ -122,6 +124,7 @@ async fn while_patches_take_long_the_next_look_does_not_wait_for_all_of_them() {
         cluster: &cluster(),
         metrics: &metrics,
         lease: &Lease::not_needed(),
+        reading: Some(&Reading::default()),
     };
     let executed = executor.execute_all(&actions.iter().collect::<Vec<_>>()).await;
     assert!(executed.outcome.is_ok(), "{:?}", executed.outcome);
@@ -149,6 +152,7 @@ async fn a_start_that_no_client_can_send_has_failed_and_that_of_a_pod_that_is_go
         cluster: &cluster(),
         metrics: &Metrics::new(),
         lease: &Lease::not_needed(),
+        reading: Some(&Reading::default()),
     };
     let outcome = executor.execute_all(&[&start("u")]).await.outcome;
     let Err(Failure::NoClient { pod, why }) = outcome else { panic!("{outcome:?}") };

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
+use super::Observer;
 use super::engine::Ours;
-use super::{Observer, snapshot};
+use super::snapshot::full_name;
 use crate::pods::PodFacts;
+use crate::status::ledger_of;
 use stayput_api::State;
-use stayput_kube_access::cluster::SearchCluster;
+use stayput_kube_access::cluster::{SearchCluster, SearchClusterSpec};
 use stayput_restart::{Pod, Time, has_leftovers};
 
 /// Interval between two looks.
@@ -51,36 +53,40 @@ impl LookAtRest {
 impl Observer {
     /// Looks, if that is due. True if the engine has changes of ours that the ledger does not explain; a part
     /// that cannot be read is checked the next time.
-    pub(crate) async fn looks_at_rest(&mut self, cluster: &SearchCluster) -> bool {
+    pub(crate) async fn looks_at_rest(
+        &mut self,
+        cluster: &SearchCluster,
+        spec: &SearchClusterSpec,
+    ) -> bool {
         if !self.look_at_rest.is_due() {
             return false;
         }
         self.look_at_rest.at = Some(Instant::now());
-        let found = timeout(ANSWER_TIMEOUT, self.look(cluster)).await.unwrap_or_default();
+        let found = timeout(ANSWER_TIMEOUT, self.look(cluster, spec)).await.unwrap_or_default();
         if found {
             self.look_at_rest.at = None;
         }
         found
     }
 
-    async fn look(&mut self, cluster: &SearchCluster) -> bool {
+    async fn look(&mut self, cluster: &SearchCluster, spec: &SearchClusterSpec) -> bool {
         let pods: Vec<Arc<PodFacts>> = self.pods.iter().cloned().collect();
-        let known = snapshot::bare(cluster, &self.pods, String::new());
-        let endpoints = self.endpoints_of(cluster, &known);
+        let ledger = ledger_of(cluster);
+        let endpoints = self.endpoints_of(&ledger, spec);
         let ours = Ours {
-            cluster_uuid: known.ledger.cluster_uuid.as_deref(),
+            cluster_uuid: ledger.cluster_uuid.as_deref(),
             nodes: pods.iter().map(|pod| pod.node.as_str()).collect(),
         };
-        let reach = self.credentials.engine(&cluster.spec.engine).await;
+        let reach = self.credentials.engine(&spec.engine).await;
         // First, so that the next requests go to the cluster of these pods.
         match self.facts.engine.unlisted(reach, endpoints.clone(), &ours, &self.metrics).await {
             Ok(unlisted) => self.look_at_rest.unlisted = unlisted,
             Err(error) => tracing::debug!("the engine cannot be asked for its nodes: {error}"),
         }
-        let reach = self.credentials.engine(&cluster.spec.engine).await;
+        let reach = self.credentials.engine(&spec.engine).await;
         match self.facts.engine.changes(reach, endpoints, &self.metrics).await {
             Ok((allocation, records)) => {
-                has_leftovers(&known.cluster.name, &known.ledger, &allocation, &records)
+                has_leftovers(&full_name(&cluster.metadata), &ledger, &allocation, &records)
             }
             Err(error) => {
                 tracing::debug!("the engine cannot be asked for what was left there: {error}");
@@ -122,7 +128,7 @@ mod tests {
             |seconds: u64| Time::parse("2026-11-21T03:00:00Z").unwrap().plus(seconds * 1000);
         let silent = |facts: &PodFacts| Pod {
             manager: Err(Unknown { message: "no answer".into() }),
-            ..snapshot::pod(facts)
+            ..crate::observe::snapshot::pod(facts)
         };
         let outside =
             |facts: &PodFacts, seconds| looked.shows_outside(facts, &silent(facts), after(seconds));

@@ -5,23 +5,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use kube::api::ObjectMeta;
 use kube::core::{Selector, SelectorExt};
-use stayput_kube_access::cluster::SearchCluster;
+use stayput_kube_access::cluster::{SearchCluster, SearchClusterSpec};
 use stayput_restart::{
-    Cluster, KnownConfigs, LivePod, Operator, Pod, Snapshot, Sources, Time, Unknown, annotation,
+    Cluster, KnownConfigs, Ledger, LivePod, Operator, Pod, Snapshot, Sources, Time, Unknown,
+    annotation,
 };
 use tokio::time::Instant;
 
+use crate::apiserver::namespaced_name;
 use crate::pods::{PodFacts, Pods, phase_applied_by};
 
 /// A snapshot of the watched objects alone: the answers of managers, engine and apiserver are unknown.
-pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Snapshot {
+pub(super) fn bare(
+    cluster: &SearchCluster,
+    spec: &SearchClusterSpec,
+    pods: &Pods,
+    fresh_id: String,
+) -> Snapshot {
     let metadata = &cluster.metadata;
-    let name = format!(
-        "{}/{}",
-        metadata.namespace.as_deref().unwrap_or_default(),
-        metadata.name.as_deref().unwrap_or_default()
-    );
     let annotations = metadata.annotations.iter().flatten();
     let annotations = annotations.filter(|(key, _)| annotation::is_read(key));
     let finalizers = metadata.finalizers.iter().flatten();
@@ -30,15 +33,15 @@ pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Sn
         now,
         fresh_id,
         cluster: Cluster {
-            name,
+            name: full_name(metadata),
             deleting: metadata.deletion_timestamp.is_some(),
             finalizer: finalizers.into_iter().any(|name| name == annotation::FINALIZER),
             has_status: cluster.status.is_some(),
             annotations: annotations.map(|(key, value)| (key.clone(), value.clone())).collect(),
             phase_applied_by: phase_applied_by(metadata),
-            paused: cluster.spec.paused,
-            closed_until: cluster.closed_until(now),
-            stopped: cluster.spec.stopped.iter().cloned().collect(),
+            paused: spec.paused,
+            closed_until: spec.closed_until(now),
+            stopped: spec.stopped.iter().cloned().collect(),
             overlaps: Vec::new(),
             unselected: BTreeSet::new(),
         },
@@ -53,11 +56,22 @@ pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Sn
     }
 }
 
+/// Namespace and name of a SearchCluster as one text.
+pub(super) fn full_name(metadata: &ObjectMeta) -> String {
+    let (namespace, name) = namespaced_name(metadata);
+    format!("{namespace}/{name}")
+}
+
 /// The snapshot `seen` with the newest SearchCluster and pods; the rest stays.
-pub(crate) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: &Pods) -> Snapshot {
-    let bare = bare(cluster, pods, seen.fresh_id.clone());
+pub(crate) fn refresh(
+    seen: &Snapshot,
+    cluster: &SearchCluster,
+    spec: &SearchClusterSpec,
+    pods: &Pods,
+) -> Snapshot {
+    let bare = bare(cluster, spec, pods, seen.fresh_id.clone());
     let known: BTreeMap<&str, &Pod> = seen.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
-    let port = cluster.spec.manager.port;
+    let port = spec.manager.port;
     let asked = |(pod, facts): (Pod, &Arc<PodFacts>)| match known.get(pod.uid.as_str()) {
         // Each field is named, so that a new one must be thought of here.
         Some(known) => Pod {
@@ -207,13 +221,13 @@ pub(super) struct Ages<'a> {
 impl<'a> Ages<'a> {
     /// `is_active`: anything is under way or asked for; `pods`: how many there are.
     pub(super) fn of(
-        snapshot: &'a Snapshot,
+        ledger: &'a Ledger,
         must_read: &'a BTreeSet<String>,
         is_active: bool,
         pods: usize,
     ) -> Self {
         let must_read = must_read.iter().map(String::as_str);
-        let always_read = snapshot.ledger.busy_pods().chain(must_read).collect();
+        let always_read = ledger.busy_pods().chain(must_read).collect();
         let max_age = match (is_active, pods) {
             (true, ..=SMALL_CLUSTER) => Duration::ZERO,
             (true, _) => MAX_AGE_ACTIVE,

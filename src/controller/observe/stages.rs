@@ -93,9 +93,9 @@ impl Facts {
         metrics: &Metrics,
     ) -> (Vec<Answer>, Option<Result<Engine, ViewError>>) {
         let Look { scope, namespace, ledger, pods, ages, .. } = look;
-        let Scope { cluster, checked, .. } = scope;
+        let Scope { cluster, spec, checked, .. } = scope;
         let stopped_before = self.managers.stopped(ledger);
-        let endpoints = endpoints(pods, ages, cluster.spec.engine.port);
+        let endpoints = endpoints(pods, ages, spec.engine.port);
         self.engine.expect_pods(pods.len());
         let asked = async {
             let asked = ask(awaited, metrics);
@@ -137,8 +137,8 @@ impl Facts {
         replaced: &BTreeSet<String>,
         dry_runs: &mut PatchDryRuns,
     ) -> Pod {
-        let Scope { cluster, checked, .. } = look.scope;
-        let (manager, engine) = (cluster.spec.manager.port, cluster.spec.engine.port);
+        let Scope { spec, checked, .. } = look.scope;
+        let (manager, engine) = (spec.manager.port, spec.engine.port);
         let mut pod = snapshot::pod(facts);
         pod.container = facts.container_with(manager).map(str::to_owned);
         pod.program = facts.manager_program(manager).map(str::to_owned);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kube::api::PostParams;
 use serde_json::json;
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_standin::apiserver::{ApiServer, Fault, How};
 use stayput_standin::harness::paused_clock;
 use tokio::time::timeout;
@@ -34,9 +35,9 @@ impl Fixture {
             },
         }))
         .expect("a SearchCluster");
-        let checked = cluster.check().expect("it is valid");
+        let spec = EffectiveSpec::resolve(&cluster, None, None).expect("it is valid");
         let mut watch = PodWatch::new(api, "default");
-        assert!(watch.follow(&cluster, &checked));
+        assert!(watch.follow(&spec));
         let mut fixture = Self { server, watch, pods: Pods::default() };
         fixture.create("logs-0").await;
         fixture.change().await;

@@ -66,7 +66,8 @@ async fn observe(
     with_engine: bool,
 ) -> Result<Snapshot, Failure> {
     let others = cx.cluster.others();
-    let scope = Scope { cluster, checked: &spec.checked, others: &others, must_read, with_engine };
+    let EffectiveSpec { spec, checked, .. } = spec;
+    let scope = Scope { cluster, spec, checked, others: &others, must_read, with_engine };
     Ok(Box::pin(cx.observer.observe(&scope, random_id()?)).await)
 }
 
@@ -79,18 +80,18 @@ pub(super) async fn stop(
     spec: &EffectiveSpec,
 ) -> Outcome {
     // Apiserver: the live SearchCluster and pods.
-    let Some(mut unread) = read_live(cx, stops, cluster).await? else { return Ok(false) };
+    let Some(mut unread) = read_live(cx, stops, cluster, spec).await? else { return Ok(false) };
     // Engine: once more if the last answer is old. Then a person may have paused meanwhile.
-    let engine = Box::pin(cx.observer.read_engine_again(cluster, &spec.checked)).await;
+    let engine = Box::pin(cx.observer.read_engine_again(spec)).await;
     if engine.is_some() {
-        unread = match read_live(cx, stops, cluster).await? {
+        unread = match read_live(cx, stops, cluster, spec).await? {
             Some(unread) => unread,
             None => return Ok(false),
         };
     }
 
     // No outside system: the same plan on the live state.
-    let mut fresh = refresh(snapshot, cluster, &cx.observer.pods);
+    let mut fresh = refresh(snapshot, cluster, &spec.spec, &cx.observer.pods);
     if let Some(engine) = engine {
         fresh.engine = engine;
     }
@@ -111,9 +112,10 @@ async fn read_live(
     cx: &mut Context,
     stops: &[&Action],
     cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
 ) -> Result<Option<Unread>, Failure> {
     // The pods are read by this spec, and do not count if the live one differs.
-    let reading = Reading::of(&cluster.spec);
+    let reading = Reading::of(&spec.spec);
     let pods = read_pods(&cx.clients.api, &cx.observer.pods, stops, &reading);
     let (live, (pods, unread)) = tokio::join!(read_again(&cx.clients.api, cluster), pods);
     let live = live?;

@@ -42,7 +42,7 @@ impl OwedStarts {
         let client =
             |uid: &str| Some((uid.to_owned(), cx.observer.facts.managers.client(uid)?.clone()));
         let is_to_be_stopped = |pod: &&Arc<PodFacts>| {
-            cluster.spec.stopped.contains(&pod.node) || annotation::keeps_stopped(&pod.annotations)
+            spec.spec.stopped.contains(&pod.node) || annotation::keeps_stopped(&pod.annotations)
         };
         let stopped = cx.observer.pods.iter().filter(is_to_be_stopped);
         Self {

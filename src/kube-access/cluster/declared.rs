@@ -63,7 +63,7 @@ impl SearchCluster {
     /// The declaration, if the spec names a distribution and a version. `account` is the reconciler's service
     /// account, `namespace:name`.
     pub fn declaration(&self, account: &str) -> Option<declare::Cluster> {
-        let spec = &self.spec;
+        let spec = self.completed_spec();
         let metadata = &self.metadata;
         let distribution = match spec.engine.distribution? {
             Distribution::Elasticsearch => declare::Distribution::Elasticsearch,

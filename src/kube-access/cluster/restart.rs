@@ -12,7 +12,7 @@ use stayput_api::Span;
 use stayput_restart as restart;
 use stayput_restart::{OnConfigChange, Time};
 
-use crate::cluster::spec::SearchCluster;
+use crate::cluster::spec::SearchClusterSpec;
 
 /// How restarts are done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -203,12 +203,12 @@ struct Window {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Windows(Vec<Window>);
 
-impl SearchCluster {
+impl SearchClusterSpec {
     /// Time at which the next maintenance window opens, if there are windows and none is open. Ignores
     /// invalid windows: the check of the spec reports them.
     pub fn closed_until(&self, now: Time) -> Option<Time> {
         let mut windows = Windows::default();
-        for written in &self.spec.restart.windows {
+        for written in &self.restart.windows {
             let _ = windows.add(written);
         }
         windows.closed_until(now)

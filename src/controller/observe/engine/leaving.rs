@@ -10,14 +10,14 @@ use stayput_declare::{Excluded, Seen, SeenNode, Votes};
 use stayput_engine::{
     Endpoint, EngineClient, EngineError, Members, Node, Shard, ShardState, Topology, Voting,
 };
-use stayput_kube_access::cluster::SearchCluster;
-use stayput_restart::{are_master_eligible, holds_data};
+use stayput_kube_access::cluster::SearchClusterSpec;
+use stayput_restart::{Ledger, are_master_eligible, holds_data};
 use tokio::time::timeout;
 
 use crate::credentials::{CredentialsError, Reach};
 use crate::metrics::{Metrics, Side};
+use crate::observe::Observer;
 use crate::observe::engine::{ENGINE_ANSWER_TIMEOUT, EngineView, ViewError};
-use crate::observe::{Observer, snapshot};
 
 /// Limit of the nodes for which the engine explains why a shard stays: its answer names every node.
 const MAX_EXPLAINED: usize = 3;
@@ -212,16 +212,16 @@ impl Observer {
     /// without shards then gets none.
     pub(crate) async fn see_leaving(
         &mut self,
-        cluster: &SearchCluster,
+        ledger: &Ledger,
+        spec: &SearchClusterSpec,
         leaving: &BTreeSet<String>,
     ) -> Result<Seen, String> {
-        let known = snapshot::bare(cluster, &self.pods, String::new());
-        let endpoints = self.endpoints_of(cluster, &known);
+        let endpoints = self.endpoints_of(ledger, spec);
         if endpoints.is_empty() {
             return Err("no pod has an address at which the engine could be asked".to_owned());
         }
-        let reach = self.credentials.engine(&cluster.spec.engine).await;
-        let uuid = known.ledger.cluster_uuid.as_deref();
+        let reach = self.credentials.engine(&spec.engine).await;
+        let uuid = ledger.cluster_uuid.as_deref();
         let asked = self.facts.engine.see_leaving(reach, endpoints, leaving, uuid, &self.metrics);
         match timeout(ANSWER_TIMEOUT, asked).await {
             Ok(seen) => seen.map_err(|error| error.to_string()),
@@ -235,13 +235,12 @@ const FORMED_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Observer {
     /// True if the engine has formed a cluster; false if it does not answer.
-    pub(crate) async fn has_formed(&mut self, cluster: &SearchCluster) -> bool {
-        let known = snapshot::bare(cluster, &self.pods, String::new());
-        let endpoints = self.endpoints_of(cluster, &known);
+    pub(crate) async fn has_formed(&mut self, ledger: &Ledger, spec: &SearchClusterSpec) -> bool {
+        let endpoints = self.endpoints_of(ledger, spec);
         if endpoints.is_empty() {
             return false;
         }
-        let reach = self.credentials.engine(&cluster.spec.engine).await;
+        let reach = self.credentials.engine(&spec.engine).await;
         let asked = self.facts.engine.has_formed(reach, endpoints, &self.metrics);
         match timeout(FORMED_TIMEOUT, asked).await {
             Ok(Ok(formed)) => formed,

@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::*;
-use crate::observe::snapshot::bare;
-use crate::pods::{Pods, Reading};
+use crate::pods::Reading;
 use serde_json::{Value, json};
 use stayput_engine::{Access, ShardState};
 use stayput_restart::Color;
@@ -372,11 +371,9 @@ fn nodes_of_each_set_are_among_those_that_are_asked() {
     };
     let pods: Vec<_> =
         (0..9).map(|at| facts("a", at)).chain((0..2).map(|at| facts("b", at))).collect();
-    let cluster =
-        json!({"metadata": {"name": "logs", "namespace": "search"}, "spec": {"engine": {}}});
-    let known = bare(&serde_json::from_value(cluster).unwrap(), &Pods::default(), String::new());
+    let ledger = Ledger::default();
     let must_read = BTreeSet::new();
-    let found = endpoints(&pods, &Ages::of(&known, &must_read, false, pods.len()), 9200);
+    let found = endpoints(&pods, &Ages::of(&ledger, &must_read, false, pods.len()), 9200);
     let hosts: Vec<_> = found.iter().map(|endpoint| endpoint.host.as_str()).collect();
     assert_eq!(hosts, ["a-0", "b-0", "a-1", "b-1", "a-2", "a-3", "a-4", "a-5"]);
 }

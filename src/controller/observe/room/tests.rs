@@ -12,9 +12,8 @@ use stayput_standin::apiserver::{ApiServer, Fault, How};
 
 use super::*;
 use crate::metrics::Metrics;
-use crate::observe::snapshot::{bare, pod as seen};
-use crate::pods::{Pods, Reading};
-use stayput_kube_access::cluster::SearchCluster;
+use crate::observe::snapshot::pod as seen;
+use crate::pods::Reading;
 
 const PORT: u16 = 9199;
 
@@ -141,13 +140,9 @@ impl Fixture {
         pods: &[Arc<PodFacts>],
         lacks: Option<&restart::PodUpdate>,
     ) -> (Rooms, Vec<restart::Pod>) {
-        let cluster: SearchCluster = serde_json::from_value(json!({
-            "metadata": {"name": "logs", "namespace": "default"}, "spec": {"engine": {}},
-        }))
-        .expect("a SearchCluster");
-        let snapshot = bare(&cluster, &Pods::default(), String::new());
+        let ledger = restart::Ledger::default();
         let must_read = BTreeSet::new();
-        let ages = Ages::of(&snapshot, &must_read, true, pods.len());
+        let ages = Ages::of(&ledger, &must_read, true, pods.len());
         let mut owners = Owners::default();
         owners.read(&self.api, "default", pods, &ages, &BTreeSet::new()).await;
         let mut all: Vec<_> = pods.iter().map(|facts| seen(facts)).collect();

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
-use stayput_restart::{self as restart, Change, PodPatch, PodUpdate, Policy, UpdateStep};
+use stayput_restart::{self as restart, Change, Ledger, PodPatch, PodUpdate, Policy, UpdateStep};
 use stayput_standin::apiserver::{ApiServer, Fault, How};
 use tokio::time::Instant;
 
@@ -16,9 +16,8 @@ use crate::apiserver::Apiserver;
 use crate::metrics::Metrics;
 use crate::observe::dry_runs::PatchDryRuns;
 use crate::observe::snapshot::Ages;
-use crate::observe::snapshot::{bare, pod as seen};
-use crate::pods::{PodFacts, Pods, Reading};
-use stayput_kube_access::cluster::SearchCluster;
+use crate::observe::snapshot::pod as seen;
+use crate::pods::{PodFacts, Reading};
 
 const DENIED: &str = "admission webhook \"images.example\" denied the request: not signed";
 
@@ -87,13 +86,9 @@ impl Fixture {
         for (facts, pod) in self.pods.iter().zip(&mut all) {
             dry_runs.replace_refused(&policy, facts, pod);
         }
-        let cluster: SearchCluster = serde_json::from_value(json!({
-            "metadata": {"name": "logs", "namespace": "default"}, "spec": {"engine": {}},
-        }))
-        .expect("a SearchCluster");
-        let snapshot = bare(&cluster, &Pods::default(), String::new());
+        let ledger = Ledger::default();
         let turns: BTreeSet<String> = turns.iter().map(|at| all[*at].uid.clone()).collect();
-        let ages = Ages::of(&snapshot, &turns, true, all.len());
+        let ages = Ages::of(&ledger, &turns, true, all.len());
         let both: Vec<_> = self.pods.iter().zip(&all).collect();
         let end = Instant::now() + self.window;
         dry_runs.read(&self.api, &policy, &both, &ages, end).await;
