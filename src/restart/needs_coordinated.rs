@@ -56,8 +56,11 @@ struct Known<'a> {
     wanted: Option<&'a Settings>,
 }
 
-/// The settings that engines run on, and those of their sources.
+/// The settings that engines run on, and those of their sources, as far as they are known.
 type Pair<'a> = (Option<&'a Settings>, Option<&'a Settings>);
+
+/// Number of nodes with each pair, and the name of the first. Many nodes have few pairs.
+type Pairs<'a> = BTreeMap<Pair<'a>, (usize, &'a str)>;
 
 impl<'a> Known<'a> {
     fn of(pod: &'a Pod, seen: &'a KnownConfigs, remembered: &'a KnownConfigs) -> Self {
@@ -69,6 +72,23 @@ impl<'a> Known<'a> {
             Sources::Unknown(_) | Sources::Absent(_) => None,
         };
         Self { pod, runs_on, wanted }
+    }
+
+    const fn pair(&self) -> Pair<'a> {
+        (self.runs_on, self.wanted)
+    }
+
+    /// The change of settings that the pod is to get, if it gets one.
+    fn change(&self) -> Result<Option<(&'a Settings, &'a Settings)>, Blocker> {
+        let unknown = |message| Err(Blocker { code: Code::PendingRestart, message });
+        match (self.runs_on, self.wanted) {
+            (Some(old), Some(new)) => Ok((old != new).then_some((old, new))),
+            (None, _) => unknown(never_seen(self.pod)),
+            (Some(_), None) => unknown(format!(
+                "the sources of {} have no elasticsearch.yml or opensearch.yml that can be read",
+                self.pod.node
+            )),
+        }
     }
 }
 
@@ -162,88 +182,96 @@ fn unknown_version(engine: &Engine) -> Blocker {
     Blocker { code: Code::PendingRestart, message }
 }
 
+/// The change that needs all nodes at once, if these nodes have one. A change that is known to need them does
+/// so whatever else is unknown.
 fn judge<'a>(
     context: &'a Context<'_>,
     ledger: &'a Ledger,
     drifting: Vec<Known<'a>>,
 ) -> Result<Option<NeedsCoordinated>, Blocker> {
-    let (seen, remembered) = (&context.snapshot.configs, &ledger.configs);
-    let unknown = |message: String| Blocker { code: Code::PendingRestart, message };
-    // What is known to need all nodes at once does so, whatever else is not known.
-    let mut not_known = None;
-    // Many pods have few pairs.
+    let mut unknown = None;
     let mut changes: BTreeMap<(&Settings, &Settings), Vec<&Pod>> = BTreeMap::new();
     for known in drifting {
-        let pod = known.pod;
-        match (known.runs_on, known.wanted) {
-            (Some(old), Some(new)) if old == new => {}
-            (Some(old), Some(new)) => changes.entry((old, new)).or_default().push(pod),
-            (None, _) => {
-                not_known.get_or_insert_with(|| unknown(never_seen(pod)));
-            }
-            (_, None) => {
-                not_known.get_or_insert_with(|| {
-                    unknown(format!(
-                        "the sources of {} have no elasticsearch.yml or opensearch.yml that can be \
-                         read",
-                        pod.node
-                    ))
-                });
-            }
+        match known.change() {
+            Ok(Some(change)) => changes.entry(change).or_default().push(known.pod),
+            Ok(None) => {}
+            Err(blocker) => drop(unknown.get_or_insert(blocker)),
         }
     }
     if changes.is_empty() {
-        return not_known.map_or(Ok(None), Err);
+        return unknown.map_or(Ok(None), Err);
     }
+    let (seen, remembered) = (&context.snapshot.configs, &ledger.configs);
     let all: Vec<Known<'_>> =
         context.index.pods().map(|pod| Known::of(pod, seen, remembered)).collect();
-    if all.iter().all(|known| known.runs_on.is_none()) && unknown_of_any(context, &all).is_none() {
+    let unknown_of_any = unknown_of_any(context, &all);
+    if all.iter().all(|known| known.runs_on.is_none()) && unknown_of_any.is_none() {
         // No other engine runs.
-        return not_known.map_or(Ok(None), Err);
+        return unknown.map_or(Ok(None), Err);
     }
     let engine = context.index.engine()?;
     let version = version(engine).ok_or_else(|| unknown_version(engine))?;
-    let mut pairs: BTreeMap<Pair<'_>, (usize, &str)> = BTreeMap::new();
+    let mut pairs = Pairs::new();
     for known in &all {
-        let pair = pairs.entry((known.runs_on, known.wanted)).or_insert((0, &known.pod.node));
-        pair.0 += 1;
+        pairs.entry(known.pair()).or_insert((0, &known.pod.node)).0 += 1;
     }
-    let mut found: Vec<Reason> = Vec::new();
+    let mut reasons: Vec<Reason> = Vec::new();
     let mut keeps = None;
     for ((old, new), pods) in changes {
-        // Two of them are each other's others.
+        // Two nodes with the same change are each other's others.
         let itself = match pods[..] {
-            [pod] => Some(Known::of(pod, seen, remembered)),
+            [pod] => Some(Known::of(pod, seen, remembered).pair()),
             _ => None,
         };
         for reason in stayput_pod_update::needs_coordinated(old, new, version) {
-            // As this one now: it would not find a node that has changed.
-            let has_it = |settings: &Settings| {
-                stayput_pod_update::needs_coordinated(settings, new, version)
-                    .iter()
-                    .any(|other| (other.setting, &other.from) == (reason.setting, &reason.from))
-            };
-            let is_only_itself = |pair: &Pair<'_>, count: usize| {
-                count == 1 && itself.as_ref().is_some_and(|one| (one.runs_on, one.wanted) == *pair)
-            };
-            let mut others = pairs.iter().filter(|(pair, (count, _))| {
-                !is_only_itself(pair, *count) && pair.0.is_some_and(has_it)
-            });
-            if others.clone().next().is_none() {
-                not_known = not_known.or_else(|| unknown_of_any(context, &all));
-                continue;
-            }
-            let stays = others.find(|((_, wanted), _)| wanted.is_none_or(has_it));
-            keeps = keeps.or(stays.map(|(_, (_, node))| (*node).to_owned()));
-            if found.iter().all(|known| known.setting != reason.setting) {
-                found.push(reason);
+            match effect(&reason, new, version, &pairs, itself) {
+                Effect::None => unknown = unknown.or_else(|| unknown_of_any.clone()),
+                Effect::NeedsAll { keeps: node } => {
+                    keeps = keeps.or(node);
+                    if reasons.iter().all(|known| known.setting != reason.setting) {
+                        reasons.push(reason);
+                    }
+                }
             }
         }
     }
-    let mut found = found.into_iter();
-    let Some(reason) = found.next() else { return not_known.map_or(Ok(None), Err) };
-    let others = found.map(|reason| reason.setting).collect();
+    let mut reasons = reasons.into_iter();
+    let Some(reason) = reasons.next() else { return unknown.map_or(Ok(None), Err) };
+    let others = reasons.map(|reason| reason.setting).collect();
     Ok(Some(NeedsCoordinated { reason, others, keeps }))
+}
+
+/// Effect of a changed setting on other nodes.
+enum Effect {
+    /// No other node is known to run on the old value.
+    None,
+    /// Others run on the old value. `keeps`: one of them whose sources keep it.
+    NeedsAll { keeps: Option<String> },
+}
+
+/// Effect of the change that `reason` names, to the settings `new`. `itself`: settings of the node with this
+/// change, if it is the only one.
+fn effect(
+    reason: &Reason,
+    new: &Settings,
+    version: EngineVersion,
+    pairs: &Pairs<'_>,
+    itself: Option<Pair<'_>>,
+) -> Effect {
+    // As this one now: it would not find a node that has changed.
+    let has_old = |settings: &Settings| {
+        let changes = stayput_pod_update::needs_coordinated(settings, new, version);
+        changes.iter().any(|one| (one.setting, &one.from) == (reason.setting, &reason.from))
+    };
+    let mut others = pairs.iter().filter(|(pair, (count, _))| {
+        let is_itself = *count == 1 && itself == Some(**pair);
+        !is_itself && pair.0.is_some_and(has_old)
+    });
+    if others.clone().next().is_none() {
+        return Effect::None;
+    }
+    let keeping = others.find(|((_, wanted), _)| wanted.is_none_or(has_old));
+    Effect::NeedsAll { keeps: keeping.map(|(_, (_, node))| (*node).to_owned()) }
 }
 
 /// Why the settings that some engine runs on are not known: it may have the old ones.

@@ -74,45 +74,12 @@ impl<'a> Evaluation<'a> {
         let engine = view.engine()?;
         let kept_stopped: OwnedNameSet =
             ledger.kept_stopped.iter().map(|entry| entry.node.clone()).collect();
-        let open = ledger.members().filter(|member| member.step != MemberStep::Finished);
-        let steps =
-            lookup(view.pods().len(), open.map(|member| (member.pod_uid.as_str(), member.step)));
-        let mut peers = Vec::with_capacity(view.pods().len());
-        let mut peers_kept_stopped = Vec::new();
-        let mut expected_data = 0;
-        for pod in view.pods() {
-            let node = view.node(&pod.node);
-            let step = steps.get(pod.uid.as_str());
-            let under_way = step.is_some_and(|step| *step != MemberStep::Scheduled);
-            // The kubelet's view of the pod does not count: another container of it may be broken, and a stop
-            // of an engine that serves takes its shards and its vote away all the same.
-            let serves = !pod.terminating && view.serves(pod, node);
-            let roles = match node {
-                Some(node) => Some(&node.roles).filter(|_| !node.roles_unknown),
-                None => view.remembered_roles(&pod.node),
-            };
-            let peer = Peer {
-                pod,
-                node,
-                roles,
-                tiers: roles.and_then(Tiers::of),
-                is_master: is_master(node, roles),
-                serves,
-                is_healthy: serves && !under_way,
-                is_requested: step.is_some(),
-                under_way,
-                is_in_batch: batch.contains(pod.uid.as_str()),
-            };
-            if kept_stopped.contains(&pod.node) {
-                peers_kept_stopped.push(peer);
-                continue;
-            }
-            // A node whose roles are unknown may be a data node: then it is missed.
-            expected_data += usize::from(roles.is_none_or(hold_data));
-            peers.push(peer);
-        }
+        let (kept, mut peers): (Vec<_>, Vec<_>) =
+            peers(view, ledger, batch).partition(|peer| kept_stopped.contains(&peer.pod.node));
+        // A node whose roles are unknown may be a data node: then it is missed.
+        let expected_data = peers.iter().filter(|peer| peer.roles.is_none_or(hold_data)).count();
         let (counts, counted) = (NodeCounts::of(&peers), peers.len());
-        peers.extend(peers_kept_stopped);
+        peers.extend(kept);
         let places = peers.iter().zip(0..).map(|(peer, at)| (peer.pod.uid.as_str(), at)).collect();
         // This includes nodes whose pod is not in the snapshot.
         let under_way = ledger.under_way().map(|member| member.node.clone()).collect();
@@ -300,6 +267,41 @@ impl<'a> Evaluation<'a> {
         let node = self.peer(uid).and_then(|peer| peer.node);
         node.is_some_and(|node| node.roles_unknown)
     }
+}
+
+/// The pods, as the rules see them.
+fn peers<'a>(
+    view: &Index<'a>,
+    ledger: &Ledger,
+    batch: &NameSet<'_>,
+) -> impl Iterator<Item = Peer<'a>> {
+    let open = ledger.members().filter(|member| member.step != MemberStep::Finished);
+    let steps =
+        lookup(view.pods().len(), open.map(|member| (member.pod_uid.as_str(), member.step)));
+    view.pods().map(move |pod| {
+        let node = view.node(&pod.node);
+        let step = steps.get(pod.uid.as_str());
+        let under_way = step.is_some_and(|step| *step != MemberStep::Scheduled);
+        // The kubelet's view of the pod does not count: another container of it may be broken, and a stop
+        // of an engine that serves takes its shards and its vote away all the same.
+        let serves = !pod.terminating && view.serves(pod, node);
+        let roles = match node {
+            Some(node) => Some(&node.roles).filter(|_| !node.roles_unknown),
+            None => view.remembered_roles(&pod.node),
+        };
+        Peer {
+            pod,
+            node,
+            roles,
+            tiers: roles.and_then(Tiers::of),
+            is_master: is_master(node, roles),
+            serves,
+            is_healthy: serves && !under_way,
+            is_requested: step.is_some(),
+            under_way,
+            is_in_batch: batch.contains(pod.uid.as_str()),
+        }
+    })
 }
 
 impl Evaluation<'_> {
