@@ -160,7 +160,7 @@ pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>)
     let is_now = blocked_by.is_none() && under_way.is_empty() && !waits_for_the_last;
     let mut when = if is_now { ForecastTime::Now } else { ForecastTime::Later };
     let mut steps = Vec::new();
-    let is_coordinated = restart.request.strategy == Strategy::Coordinated;
+    let is_coordinated = restart.is_coordinated();
     if is_coordinated && !under_way.is_empty() {
         add_coordinated_steps(&restart, ForecastTime::UnderWay, &mut steps);
     } else if !under_way.is_empty() {

@@ -295,7 +295,7 @@ fn with_estimate(message: Option<String>, estimate: Option<&str>) -> Option<Stri
 /// Progress of the restart, such as `rolling 2/3`.
 fn progress(ledger: &Ledger) -> Option<String> {
     let restart = ledger.restart.as_ref()?;
-    let done = restart.members.iter().filter(|member| member.step == MemberStep::Finished).count();
+    let done = restart.nodes_finished();
     Some(format!("{} {done}/{}", restart.request.strategy.as_str(), restart.members.len()))
 }
 

@@ -17,7 +17,6 @@ use crate::needs_coordinated::needs_coordinated_between;
 use crate::snapshot::namespace_and_name;
 use crate::{
     Action, Blocker, Code, Context, Ledger, Manager, Pod, Reason, RecordDebt, Restart, StartDebt,
-    Strategy,
 };
 use stayput_api::checksum::short;
 use stayput_api::{Desired, State};
@@ -202,7 +201,7 @@ const fn is_up(manager: &Manager) -> bool {
 /// nobody knows yet which config the others are going to run on.
 fn goes_without(restart: &Restart, debt: &StartDebt) -> bool {
     let mut members = restart.members.iter();
-    restart.request.strategy == Strategy::Coordinated
+    restart.is_coordinated()
         && restart.began.is_some()
         && !members.any(|one| one.pod_uid == debt.pod_uid && one.stop_sequence > 0)
 }

@@ -10,8 +10,8 @@ use crate::flow::requests::is_own;
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::report::Estimate;
 use crate::{
-    Action, Blocker, Code, Color, Context, Ending, HistoryEntry, Ledger, Member, MemberStep,
-    NodeResult, Outcome, Reason, Request, Restart, UpdateStep, ended_recently,
+    Action, Blocker, Code, Color, Context, Ending, HistoryEntry, Ledger, Member, NodeResult,
+    Outcome, Reason, Request, Restart, UpdateStep, ended_recently,
 };
 
 /// Ends a restart whose deadline has passed while nodes wait for their turn. This comes before nodes
@@ -66,7 +66,7 @@ pub(crate) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
     let ending = ending.map(|ending| without_stays(restart, ending));
     let ending = ending.unwrap_or_else(|| ending_of_members(restart));
     changes.ledger.extend(remember_reverted(context, ledger, restart));
-    changes.merge(record_end(context, restart, ending, finished(restart), given_up));
+    changes.merge(record_end(context, restart, ending, restart.done().count(), given_up));
     changes.change(LedgerChange::CloseRestart);
     changes
 }
@@ -91,14 +91,6 @@ fn unreported<'a>(context: &Context<'_>, restart: &'a Restart) -> Unreported<'a>
         }
     }
     unreported
-}
-
-/// Number of members with the outcome done.
-pub(crate) fn finished(restart: &Restart) -> usize {
-    let is_done = |member: &&Member| {
-        member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
-    };
-    restart.members.iter().filter(is_done).count()
 }
 
 /// Reports the progress of nodes that leave the cluster.
@@ -198,28 +190,23 @@ const MANY: usize = 10;
 /// finishes the node, so it is recorded once. The end of the restart has its own event.
 pub(crate) fn report_progress(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
-    let before = done(&context.snapshot.ledger);
-    let after = done(ledger);
-    let (Some((id, before, _)), Some((same, done, nodes))) = (before, after) else {
+    let (Some(before), Some(restart)) = (&context.snapshot.ledger.restart, &ledger.restart) else {
         return changes;
     };
+    let (id, nodes, done) = (&restart.request.id, restart.members.len(), restart.nodes_finished());
     let tenth = |done: usize| done * MANY / nodes;
-    if id != same || nodes < MANY || done == nodes || tenth(done) <= tenth(before) {
+    if *id != before.request.id
+        || nodes < MANY
+        || done == nodes
+        || tenth(done) <= tenth(before.nodes_finished())
+    {
         return changes;
     }
-    let estimate = ledger.restart.as_ref();
-    let estimate = estimate.and_then(|restart| Estimate::of(restart, context.snapshot.now));
+    let estimate = Estimate::of(restart, context.snapshot.now);
     let left = estimate.map(|estimate| format!(", estimate: {}", estimate.left()));
     let message = format!("Restart {id}: {done} of {nodes} nodes done{}", left.unwrap_or_default());
     changes.event(None, Reason::RestartProgress, message);
     changes
-}
-
-/// Id of the restart under way, number of its finished nodes, and number of all its nodes.
-fn done(ledger: &Ledger) -> Option<(&str, usize, usize)> {
-    let restart = ledger.restart.as_ref()?;
-    let done = restart.members.iter().filter(|member| member.step == MemberStep::Finished).count();
-    Some((&restart.request.id, done, restart.members.len()))
 }
 
 /// Reports how a restart ended, and adds it to the history. `nodes`: the number of nodes that are done.
@@ -272,11 +259,8 @@ pub(crate) fn record_end(
 
 /// Number of nodes restarted by each step, by its name.
 fn steps(restart: &Restart) -> BTreeMap<String, u32> {
-    let is_done = |member: &&Member| {
-        member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
-    };
     let mut steps = BTreeMap::new();
-    for member in restart.members.iter().filter(is_done) {
+    for member in restart.done() {
         let step = member.done_by.unwrap_or(UpdateStep::Restart);
         *steps.entry(step.name().to_owned()).or_default() += 1;
     }

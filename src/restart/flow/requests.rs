@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use crate::changes::Changes;
 use crate::flow::coordinated::supersede::why_not_superseded;
-use crate::flow::finish::{finished, record_end, record_unbegun};
+use crate::flow::finish::{record_end, record_unbegun};
 use crate::flow::member::update::frozen_update::is_for_updates;
 use crate::flow::observed::is_deleted_with_its_pods;
 use crate::flow::requests::drift::is_for_configs;
@@ -51,7 +51,7 @@ pub(crate) fn end_for_deletion(context: &Context<'_>, ledger: &Ledger) -> Change
         if let Some(restart) = &ledger.restart {
             let reason = "the SearchCluster was deleted together with its pods".to_owned();
             let ending = Ending { outcome: Outcome::Aborted, reason };
-            changes.merge(record_end(context, restart, ending, finished(restart), None));
+            changes.merge(record_end(context, restart, ending, restart.done().count(), None));
             changes.change(LedgerChange::CloseRestart);
         }
         changes.change(LedgerChange::ForgetDebts);

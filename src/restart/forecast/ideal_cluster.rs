@@ -10,7 +10,7 @@ use crate::flow::decide;
 use crate::rules::{StopImpact, order, reason_for_order};
 use crate::{
     Action, Code, Color, Debts, Ending, Engine, Ledger, Member, MemberStep, Node, Plan, Policy,
-    Restart, ShardCopies, ShardCopy, Snapshot, Strategy, Waiting,
+    Restart, ShardCopies, ShardCopy, Snapshot, Waiting,
 };
 use stayput_api::{Desired, State};
 
@@ -87,7 +87,7 @@ impl<'p> IdealCluster<'p> {
         steps: &mut Vec<ForecastStep>,
     ) {
         let Some(restart) = &after.restart else { return };
-        if restart.request.strategy == Strategy::Coordinated {
+        if restart.is_coordinated() {
             return add_coordinated_steps(restart, when, steps);
         }
         if restart.request.goes_as_a_whole() {

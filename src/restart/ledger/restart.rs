@@ -304,6 +304,21 @@ impl Restart {
         self.members.iter().any(|member| member.step == MemberStep::Scheduled)
     }
 
+    /// True if all of its nodes are stopped before any is started.
+    pub(crate) fn is_coordinated(&self) -> bool {
+        self.request.strategy == Strategy::Coordinated
+    }
+
+    /// Number of nodes that nothing is to be done for any more, whatever their outcome.
+    pub(crate) fn nodes_finished(&self) -> usize {
+        self.members.iter().filter(|member| member.step == MemberStep::Finished).count()
+    }
+
+    /// The members that were restarted, or need no restart any more.
+    pub(crate) fn done(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| member.is_done())
+    }
+
     /// True if the restart only goes forward, and the time for a phase has passed since its nodes could
     /// be started; or, while they are still being stopped, since it took the place of another one.
     pub(crate) fn is_late_forward(&self, now: Time, phase_timeout: u64) -> bool {
@@ -323,7 +338,7 @@ impl Restart {
     /// Why the restart cannot be cancelled any more, unless it can. Nodes that it has stopped can only
     /// be started on the new config.
     pub fn why_not_cancellable(&self) -> Option<&'static str> {
-        if self.request.strategy != Strategy::Coordinated {
+        if !self.is_coordinated() {
             return None;
         }
         if self.frozen.is_some() {
@@ -369,9 +384,12 @@ impl Member {
 
     /// True if the pod has to show the result: the member had its turn, or is done without one.
     pub(crate) fn has_result(&self) -> bool {
-        let is_done = |ending: &Ending| ending.outcome == Outcome::Done;
-        self.step == MemberStep::Finished
-            && (self.stop_sequence > 0 || self.ending.as_ref().is_some_and(is_done))
+        self.step == MemberStep::Finished && (self.stop_sequence > 0 || self.is_done())
+    }
+
+    /// True if its ending is that it is done.
+    pub(crate) fn is_done(&self) -> bool {
+        self.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
     }
 
     /// True if the member holds a slot.

@@ -3,8 +3,8 @@
 use super::nodes::DownNodes;
 use super::{Condition, Counts, nodes, summary};
 use crate::{
-    Code, Color, Disabled, Ledger, MemberStep, Outcome, Policy, Predicate, Snapshot, Strategy,
-    Time, Waiting, debts_due,
+    Code, Color, Disabled, Ledger, Outcome, Policy, Predicate, Snapshot, Strategy, Time, Waiting,
+    debts_due,
 };
 
 #[derive(Clone, Copy)]
@@ -196,7 +196,7 @@ fn in_progress(ledger: &Ledger) -> Value {
         Strategy::Rolling => "Rolling",
         Strategy::Coordinated => "Coordinated",
     };
-    let done = restart.members.iter().filter(|member| member.step == MemberStep::Finished).count();
+    let done = restart.nodes_finished();
     let mut message =
         format!("restart {}: {done} of {} nodes done", restart.request.id, restart.members.len());
     if let Some(ending) = &restart.ending {

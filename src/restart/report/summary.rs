@@ -9,7 +9,7 @@ use crate::report::nodes::{self, DownNodes};
 use crate::rules::NameList;
 use crate::{
     Code, Color, Counts, Direction, Member, MemberStep, OnConfigChange, Operator, Outcome, Plan,
-    Pod, PodUpdate, Policy, Predicate, Restart, Snapshot, Strategy, Time, Waiting, annotation,
+    Pod, PodUpdate, Policy, Predicate, Restart, Snapshot, Time, Waiting, annotation,
     ended_recently,
 };
 use stayput_api::State;
@@ -275,7 +275,7 @@ impl Estimate {
     /// restart, and while a node takes far longer than any before it.
     pub(crate) fn of(restart: &Restart, now: Time) -> Option<Self> {
         let goes_on = restart.ending.is_none() && restart.direction != Direction::Back;
-        if !goes_on || restart.request.strategy == Strategy::Coordinated {
+        if !goes_on || restart.is_coordinated() {
             return None;
         }
         let mut last = restart.began?;

@@ -247,7 +247,7 @@ pub(crate) struct Obstacle {
 /// True if a coordinated restart has a stranded member, so that a person may request another restart that
 /// supersedes it.
 fn has_stranded(context: &Context<'_>, restart: &Restart) -> bool {
-    restart.request.strategy == Strategy::Coordinated
+    restart.is_coordinated()
         && active(restart).any(|(_, member)| is_stranded(context, restart, member))
 }
 

@@ -16,7 +16,7 @@ use crate::flow::observed::{if_gone_for_good, is_deleted_with_its_pods, is_to_be
 use crate::ledger::LedgerChange;
 use crate::{
     Action, Blocker, Code, Context, Ledger, Manager, Member, MemberStep, Pod, Reason, StartDebt,
-    Strategy, UpdateStep,
+    UpdateStep,
 };
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
@@ -321,9 +321,10 @@ pub fn start_is_due(ledger: &Ledger, manager: impl Fn(&str) -> Option<Manager>) 
 
 /// The members that are started as soon as they are stopped.
 fn startable(ledger: &Ledger) -> impl Iterator<Item = &Member> {
-    let may_start = ledger.restart.as_ref().is_some_and(|restart| {
-        restart.request.strategy != Strategy::Coordinated || restart.frozen.is_some()
-    });
+    let may_start = ledger
+        .restart
+        .as_ref()
+        .is_some_and(|restart| !restart.is_coordinated() || restart.frozen.is_some());
     ledger.members().filter(move |_| may_start)
 }
 

@@ -133,9 +133,8 @@ pub(crate) fn remember_reverted(
 /// Reason why a restart for a changed config leaves this node out before its turn, if it does. All nodes of a
 /// coordinated one go together.
 pub(crate) fn why_left_out(restart: &Restart, pod: &Pod) -> Option<&'static str> {
-    let is_rolling = restart.request.strategy != Strategy::Coordinated;
     let runs = Index::manager_of(pod).is_ok_and(|manager| manager.state == State::Running);
-    (is_rolling && runs && is_for_configs(restart) && runs_on_wanted(pod))
+    (!restart.is_coordinated() && runs && is_for_configs(restart) && runs_on_wanted(pod))
         .then_some("it runs on the config that its sources have now")
 }
 

@@ -75,7 +75,7 @@ fn phase_removed(
     let cancelled = || format!("cancelled: the phase annotation of {} was removed", pod.node);
     match member.step {
         // A coordinated restart needs all of its nodes: without one of them it is cancelled.
-        MemberStep::Scheduled if restart.request.strategy == Strategy::Coordinated => {
+        MemberStep::Scheduled if restart.is_coordinated() => {
             changes.end_with(Outcome::Aborted, cancelled());
         }
         MemberStep::Scheduled => {

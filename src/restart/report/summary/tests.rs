@@ -1,6 +1,7 @@
 //! The estimate from made-up ledgers: its value, its limits, and how often its text changes.
 
 use super::*;
+use crate::Strategy;
 use crate::{Ending, Member, Outcome, Request};
 
 /// Ten nodes, the first of which began at 1,000 s; those done ended at these seconds.
