@@ -11,7 +11,7 @@ use crate::flow::begin::slot::begin;
 use crate::flow::begin::{end_if_stuck, may_begin, may_begin_at_all, missing_finalizer};
 use crate::flow::coordinated::start_all::{LimitLift, lift_limit};
 use crate::flow::debts::is_started_later;
-use crate::flow::member::bring_back::{compensation_for, outcome_of, set_back};
+use crate::flow::member::bring_back::{compensation_for, set_back};
 use crate::flow::member::replaced::before_its_turn;
 use crate::flow::member::{changes_of, finish_member};
 use crate::flow::observed::is_to_be_stopped;
@@ -217,11 +217,11 @@ pub(crate) fn revert_config(
     for (index, member) in active(restart) {
         let manager = context.index.manager(&member.pod_uid).ok();
         let compensation = compensation_for(member, manager, true, false);
-        let own = outcome_of(context, member, compensation.config);
+        let (own, back) = set_back(context, index, member, compensation, reason);
         if own != Outcome::RolledBack {
             outcome = own;
         }
-        changes.change(set_back(context, index, member, compensation, reason));
+        changes.change(back);
     }
     changes.change(RestartChange::SetDirection(Direction::Back));
     changes.event(None, Reason::RestartAborted, format!("Reverting every node: {reason}"));

@@ -137,8 +137,8 @@ fn restart_member(view: &TurnView<'_, '_>) -> Turn {
 /// The next step of a member whose manager is unreachable, for the reason `unknown`.
 pub(crate) fn without_manager(view: &TurnView<'_, '_>, pod: &Pod, unknown: Blocker) -> Turn {
     let TurnView { context, member, .. } = *view;
-    if let Some(turn) = start::ended_since(member, pod, || unknown.message.clone()) {
-        return turn;
+    if start::was_proven(member, pod) {
+        return start::done_until(&unknown.message);
     }
     if let Some(why) = gives_back(view, Some(pod)) {
         return Turn::GiveBack(why);
@@ -199,8 +199,7 @@ pub(crate) fn finish_member(view: &TurnView<'_, '_>, ending: Ending) -> Changes 
     {
         changes.event(Some(uid), Reason::HeapUnchanged, kept);
     }
-    let restart = ledger.restart.as_ref();
-    let all = restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated);
+    let all = ledger.restart.as_ref().is_some_and(Restart::is_coordinated);
     // A member that only waited is left out alone, unless the restart needs all of its nodes.
     if ending.outcome != Outcome::Done && (all || member.step != MemberStep::Scheduled) {
         changes.end_with(ending.outcome, format!("{}: {}", member.node, ending.reason));

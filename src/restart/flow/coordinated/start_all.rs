@@ -7,15 +7,15 @@ use crate::flow::answers::{
     describe_state, interfered, is_on_expected, is_overtaken, is_refused, runs_as_expected,
     start_above, start_failure, was_refused,
 };
-use crate::flow::coordinated::stop_all::{until_heard_again, without_manager};
+use crate::flow::coordinated::stop_all::{pod_and_manager, without_manager};
 use crate::flow::coordinated::supersede::{
     Obstacle, is_stranded, stranded_blocker, why_not_superseded,
 };
 use crate::flow::coordinated::{active, complete, revert_config};
 use crate::flow::engine::{limit_left_behind, needs_limit, restore_allocation};
+use crate::flow::member::changes_of;
 use crate::flow::member::start::{not_mounted, nudge_and_wait, send_start};
 use crate::flow::member::stop::resume_on;
-use crate::flow::member::{changes_of, replaced};
 use crate::flow::observed::{has_joined, is_over_time, not_paused};
 use crate::flow::turn::{Turn, TurnView, wait};
 use crate::ledger::{LedgerChange, RestartChange};
@@ -93,6 +93,46 @@ fn has_any_joined(context: &Context<'_>, restart: &Restart) -> bool {
     })
 }
 
+/// State of a member that is to be started. The first that applies counts, in this order.
+enum Shown<'t> {
+    Unreachable(Blocker),
+    /// The manager refused a request with a higher sequence than our start: it would refuse our start, too.
+    RefusedHigher(&'t Manager),
+    /// A request of another client is in force.
+    Overtaken(&'t Manager),
+    /// The config that it is to be started on is gone.
+    Stranded,
+    /// Our start has not arrived.
+    NotStarted(&'t Manager),
+    RefusedStart(&'t Manager),
+    /// The engine ended, or runs on another config, for this reason.
+    Failed(String),
+    Started(&'t Manager),
+}
+
+fn shown<'t>(view: &TurnView<'t, '_>, manager: Result<&'t Manager, Blocker>) -> Shown<'t> {
+    let TurnView { context, restart, member, .. } = *view;
+    let manager = match manager {
+        Ok(manager) => manager,
+        Err(blocker) => return Shown::Unreachable(blocker),
+    };
+    if manager.sequence > member.start_sequence && is_refused(manager) {
+        Shown::RefusedHigher(manager)
+    } else if is_overtaken(manager, member) {
+        Shown::Overtaken(manager)
+    } else if is_stranded(context, restart, member) {
+        Shown::Stranded
+    } else if manager.sequence < member.start_sequence {
+        Shown::NotStarted(manager)
+    } else if was_refused(manager, member.start_sequence) {
+        Shown::RefusedStart(manager)
+    } else if let Some(reason) = start_failure(manager, member) {
+        Shown::Failed(reason)
+    } else {
+        Shown::Started(manager)
+    }
+}
+
 /// The next step of a member; passes once the member is proven back. `may`: the start may be sent now.
 /// `obstacle`: the reason why no queued request supersedes this restart.
 fn start_member(
@@ -101,61 +141,44 @@ fn start_member(
     obstacle: Option<&Obstacle>,
 ) -> Result<(), Turn> {
     let TurnView { context, restart, member, .. } = *view;
-    let Some(pod) = context.index.pod(&member.pod_uid) else {
-        return Err(replaced::taken_over(view));
-    };
-    replaced::until_listed_again(member)?;
+    let (pod, manager) = pod_and_manager(view)?;
     let is_late = is_over_time(context, member, 1);
-    let manager = match context.index.manager(&member.pod_uid) {
-        Ok(manager) => manager,
+    Err(match shown(view, manager) {
         // All engines were stopped, and are started on one config only.
-        Err(blocker) if restart.direction == Direction::Forward => {
-            return Err(without_manager(context, member, pod, blocker, false));
+        Shown::Unreachable(blocker) if restart.direction == Direction::Forward => {
+            without_manager(context, member, pod, blocker, false)
         }
-        Err(blocker) if is_late => {
-            return Err(Turn::Abort(format!("no answer in time: {}", blocker.message)));
+        Shown::Unreachable(blocker) if is_late => {
+            Turn::Abort(format!("no answer in time: {}", blocker.message))
         }
-        Err(blocker) => return Err(Turn::Wait(blocker)),
-    };
-    until_heard_again(member)?;
-    if manager.sequence > member.start_sequence && is_refused(manager) {
-        let mut above = member.clone();
-        above.start_sequence = start_above(member, manager.sequence);
-        return Err(Turn::change(above));
-    }
-    if is_overtaken(manager, member) {
-        return Err(interfered(manager, member));
-    }
-    if is_stranded(context, restart, member) {
-        return Err(Turn::Wait(stranded_blocker(context, restart, member, obstacle)));
-    }
-    let may_turn_back = restart.direction == Direction::Open;
-    if manager.sequence < member.start_sequence {
-        if is_late && may_turn_back {
-            return Err(Turn::Abort(format!("not started in time: {}", describe_state(manager))));
+        Shown::Unreachable(blocker) => Turn::Wait(blocker),
+        Shown::RefusedHigher(manager) => Turn::change(Member {
+            start_sequence: start_above(member, manager.sequence),
+            ..member.clone()
+        }),
+        Shown::Overtaken(manager) => interfered(manager, member),
+        Shown::Stranded => Turn::Wait(stranded_blocker(context, restart, member, obstacle)),
+        Shown::NotStarted(manager) if is_late && restart.direction == Direction::Open => {
+            Turn::Abort(format!("not started in time: {}", describe_state(manager)))
         }
-        if !may {
-            return Err(wait(Code::Barrier, "nodes that can be elected are started first"));
+        Shown::NotStarted(_) if !may => {
+            wait(Code::Barrier, "nodes that can be elected are started first")
         }
-        if manager.mounted != member.expected {
-            let expected = member.expected.as_deref();
-            return Err(nudge_and_wait(context, pod, expected, not_mounted(pod)));
+        Shown::NotStarted(manager) if manager.mounted != member.expected => {
+            nudge_and_wait(context, pod, member.expected.as_deref(), not_mounted(pod))
         }
-        stop_new_pod(view, pod, manager)?;
-        return Err(send_start(member));
-    }
-    if was_refused(manager, member.start_sequence) {
+        Shown::NotStarted(manager) => match stop_new_pod(view, pod, manager) {
+            Err(turn) => turn,
+            Ok(()) => send_start(member),
+        },
+        Shown::RefusedStart(manager) if is_late => {
+            Turn::Abort(format!("its start is refused: {}", describe_state(manager)))
+        }
         // Nothing was started, and the manager decides again on the same request.
-        if is_late {
-            let message = describe_state(manager);
-            return Err(Turn::Abort(format!("its start is refused: {message}")));
-        }
-        return Err(send_start(member));
-    }
-    if let Some(reason) = start_failure(manager, member) {
-        return Err(Turn::Abort(reason));
-    }
-    prove(view, manager, is_late)
+        Shown::RefusedStart(_) => send_start(member),
+        Shown::Failed(reason) => Turn::Abort(reason),
+        Shown::Started(manager) => return prove(view, manager, is_late),
+    })
 }
 
 /// Passes once a started member is proven back: it has joined and is ready.

@@ -107,63 +107,105 @@ enum Stop {
     Done,
 }
 
-/// Progress of a member's stop; `Err` while the member cannot be stopped.
-fn stop_member(view: &TurnView<'_, '_>) -> Result<Stop, Turn> {
-    let TurnView { context, ledger, restart, member, .. } = *view;
+/// The pod of a member, and its manager if that answers; `Err` is the member's turn while its pod is not
+/// listed, or while the ledger still marks the pod or the manager as absent.
+pub(crate) fn pod_and_manager<'t>(
+    view: &TurnView<'t, '_>,
+) -> Result<(&'t Pod, Result<&'t Manager, Blocker>), Turn> {
+    let TurnView { context, member, .. } = *view;
     let Some(pod) = context.index.pod(&member.pod_uid) else {
         return Err(replaced::taken_over(view));
     };
     replaced::until_listed_again(member)?;
-    let late = |message: String| Turn::Abort(format!("not stopped in time: {message}"));
-    // If nodes are down that can only be started on the new config, the restart does not turn back.
-    let forward = !replaced::may_turn_back(ledger);
-    let over = !forward && is_over_time(context, member, 1);
-    let manager = match context.index.manager(&member.pod_uid) {
+    let manager = context.index.manager(&member.pod_uid);
+    if manager.is_ok() {
+        until_heard_again(member)?;
+    }
+    Ok((pod, manager))
+}
+
+/// State of a member that is to be stopped. The first that applies counts, in this order.
+enum Shown<'t> {
+    Unreachable(Blocker),
+    /// A request of another client is in force. In a restart that only goes forward, an engine that another
+    /// client has started meanwhile is stopped like the others instead.
+    Overtaken(&'t Manager),
+    /// Its manager has started the engine by itself, on a config that was replaced since.
+    ResumedOnAnother,
+    /// Stopped, or started by its manager on the new config.
+    Done,
+    /// Our stop has arrived, and is not done yet.
+    Stopping(&'t Manager),
+    /// Our stop has not arrived.
+    NotStopped(&'t Manager),
+}
+
+fn shown<'t>(
+    member: &Member,
+    manager: Result<&'t Manager, Blocker>,
+    is_forward: bool,
+) -> Shown<'t> {
+    let manager = match manager {
         Ok(manager) => manager,
-        Err(blocker) if over => return Err(late(blocker.message)),
-        Err(blocker) if forward => {
-            let may_run = may_run(context, member, pod);
-            return Err(without_manager(context, member, pod, blocker, may_run));
-        }
-        Err(blocker) => return Err(Turn::Wait(blocker)),
+        Err(blocker) => return Shown::Unreachable(blocker),
     };
-    until_heard_again(member)?;
-    // An engine that another client has started meanwhile is stopped like the others.
-    let started = manager.sequence < member.stop_sequence && manager.desired == Desired::Running;
+    let was_started =
+        manager.sequence < member.stop_sequence && manager.desired == Desired::Running;
     // We send no start before the checksums are frozen. Another client's start gets our sequence if
     // a request before it was refused.
     let has_our_start = manager.sequence >= member.start_sequence && !is_refused(manager);
-    if has_our_start || is_overtaken(manager, member) && !(forward && started) {
-        return Err(overtaken(manager, member));
-    }
-    let runs_on_another = has_resumed(manager, member) && !runs_as_expected(manager, member);
-    if forward && runs_on_another && manager.state == State::Running {
-        return Err(Turn::change(stop_once_more(member)));
-    }
-    if manager.sequence >= member.stop_sequence {
-        return if manager.state == State::Stopped || runs_as_expected(manager, member) {
-            Ok(Stop::Done)
-        } else if over {
-            Err(late(describe_state(manager)))
-        } else {
-            Ok(pending(context, member, pod, manager))
-        };
-    }
-    if let Some(ending) = restart.ending.as_ref().filter(|_| !forward) {
-        return Err(Turn::Abort(ending.reason.clone()));
-    }
-    if over {
-        return Err(late(why_not_stopped(context, ledger, restart)));
-    }
-    not_paused(context)?;
-    if forward {
-        may_be_stopped_again(context, pod, manager)?;
-        know_process(context, member)?;
+    let is_as_expected = runs_as_expected(manager, member);
+    let is_on_another = has_resumed(manager, member) && !is_as_expected;
+    if has_our_start || is_overtaken(manager, member) && !(is_forward && was_started) {
+        Shown::Overtaken(manager)
+    } else if is_forward && is_on_another && manager.state == State::Running {
+        Shown::ResumedOnAnother
+    } else if manager.sequence < member.stop_sequence {
+        Shown::NotStopped(manager)
+    } else if manager.state == State::Stopped || is_as_expected {
+        Shown::Done
     } else {
-        context.preflight(pod)?;
+        Shown::Stopping(manager)
     }
-    until_mounted(context, member, pod, manager, false)?;
-    Ok(Stop::Due)
+}
+
+/// Progress of a member's stop; `Err` while the member cannot be stopped.
+fn stop_member(view: &TurnView<'_, '_>) -> Result<Stop, Turn> {
+    let TurnView { context, ledger, restart, member, .. } = *view;
+    let (pod, manager) = pod_and_manager(view)?;
+    let late = |message: String| Err(Turn::Abort(format!("not stopped in time: {message}")));
+    // If nodes are down that can only be started on the new config, the restart does not turn back.
+    let is_forward = !replaced::may_turn_back(ledger);
+    let is_late = !is_forward && is_over_time(context, member, 1);
+    let ending = restart.ending.as_ref().filter(|_| !is_forward);
+    match shown(member, manager, is_forward) {
+        Shown::Unreachable(blocker) if is_late => late(blocker.message),
+        Shown::Unreachable(blocker) if is_forward => {
+            let may_run = may_run(context, member, pod);
+            Err(without_manager(context, member, pod, blocker, may_run))
+        }
+        Shown::Unreachable(blocker) => Err(Turn::Wait(blocker)),
+        Shown::Overtaken(manager) => Err(overtaken(manager, member)),
+        Shown::ResumedOnAnother => Err(Turn::change(stop_once_more(member))),
+        Shown::Done => Ok(Stop::Done),
+        Shown::Stopping(manager) if is_late => late(describe_state(manager)),
+        Shown::Stopping(manager) => Ok(pending(context, member, pod, manager)),
+        Shown::NotStopped(_) if let Some(ending) = ending => {
+            Err(Turn::Abort(ending.reason.clone()))
+        }
+        Shown::NotStopped(_) if is_late => late(why_not_stopped(context, ledger, restart)),
+        Shown::NotStopped(manager) => {
+            not_paused(context)?;
+            if is_forward {
+                may_be_stopped_again(context, pod, manager)?;
+                know_process(context, member)?;
+            } else {
+                context.preflight(pod)?;
+            }
+            until_mounted(context, member, pod, manager, false)?;
+            Ok(Stop::Due)
+        }
+    }
 }
 
 /// Reason why the nodes are not stopped: all are stopped together, so it is the same for each.

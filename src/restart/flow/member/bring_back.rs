@@ -17,7 +17,7 @@ use crate::flow::turn::{Turn, TurnView, wait};
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
     Action, Blocker, Code, Compensation, Context, Ending, Ledger, Manager, Member, MemberStep,
-    MemberUpdate, Outcome, Reason, StartDebt, Strategy, UpdateStep,
+    MemberUpdate, Outcome, Reason, Restart, StartDebt, UpdateStep,
 };
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
@@ -178,11 +178,17 @@ fn send_back(
     // back.
     let sent = back.stop_sequence.is_some_and(|stop| manager.sequence >= stop);
     let better = better(view, manager);
-    let differs = better.config != back.config || needs_stop(view, &better, back);
+    // The pod is to be rolled back, and the compensation did not know that.
+    let needs_a_stop = back.stop_sequence.is_none()
+        && better.stop_sequence.is_some()
+        && rollback::needs_a_stop_of(member, context.index.pod(&member.pod_uid));
     // The pod keeps the change that the stop was for.
     let is_needless =
         back.stop_sequence.is_some() && better.stop_sequence.is_none() && member.is_not_set_back();
-    if !sent && (differs || is_needless) && manager.sequence >= member.stop_sequence {
+    if !sent
+        && (better.config != back.config || needs_a_stop || is_needless)
+        && manager.sequence >= member.stop_sequence
+    {
         return change_compensation(view, ending, better, back.start_sequence);
     }
     if let Some(stop) = back.stop_sequence
@@ -205,15 +211,6 @@ fn better(view: &TurnView<'_, '_>, manager: &Manager) -> Compensation {
     let needs_a_stop = rollback::needs_a_stop_of(member, context.index.pod(&member.pod_uid));
     let rollback = rolls_back(context.policy.rollback, ledger);
     compensation_for(member, Some(manager), rollback, needs_a_stop)
-}
-
-/// True if the engine must be stopped because its pod is to be rolled back, which the compensation `back` did
-/// not know.
-fn needs_stop(view: &TurnView<'_, '_>, better: &Compensation, back: &Compensation) -> bool {
-    let TurnView { context, member, .. } = *view;
-    better.stop_sequence.is_some()
-        && back.stop_sequence.is_none()
-        && rollback::needs_a_stop_of(member, context.index.pod(&member.pod_uid))
 }
 
 /// Sends the start of a compensation, once the engine is no longer being stopped and its pod is rolled back.
@@ -315,31 +312,31 @@ pub(crate) fn abort(view: &TurnView<'_, '_>, reason: &str) -> Changes {
     let pod = context.index.pod(&member.pod_uid);
     let needs_a_stop = rollback::needs_a_stop_of(member, pod);
     let compensation = compensation_for(member, manager, context.policy.rollback, needs_a_stop);
-    let outcome = outcome_of(context, member, compensation.config);
+    let (outcome, back) = set_back(context, index, member, compensation, reason);
     let mut changes = Changes::default();
     let how = if rollback::is_due_of(member, pod) { ", with its pod rolled back" } else { "" };
     let message = format!("{} is started again{how}: {reason}", member.node);
     changes.event(Some(&member.pod_uid), Reason::NodeRestartAborted, message);
     changes.end_with(outcome, format!("{}: {reason}", member.node));
-    changes.change(set_back(context, index, member, compensation, reason));
+    changes.change(back);
     changes
 }
 
-/// Writes to the ledger that a member is being brought back.
+/// The outcome of a member that is being brought back, and the change of the ledger that records it.
 pub(crate) fn set_back(
     context: &Context<'_>,
     index: usize,
     member: &Member,
     compensation: Compensation,
     reason: &str,
-) -> RestartChange {
+) -> (Outcome, RestartChange) {
     let outcome = outcome_of(context, member, compensation.config);
     let mut back = member.clone();
     back.step = MemberStep::Aborting;
     back.since = context.snapshot.now;
     back.compensation = Some(compensation);
     back.ending = Some(Ending { outcome, reason: reason.to_owned() });
-    RestartChange::SetMember { index, member: Box::new(back) }
+    (outcome, RestartChange::SetMember { index, member: Box::new(back) })
 }
 
 /// Chooses how to bring a member back. With `rollback` on the last good config, unless that is mounted or the
@@ -396,8 +393,7 @@ pub(crate) fn compensation_for(
 /// True if members are brought back to the last good config: a coordinated restart turns back as a whole,
 /// whatever the policy sets for single nodes (`rollback`).
 pub(crate) fn rolls_back(rollback: bool, ledger: &Ledger) -> bool {
-    let restart = ledger.restart.as_ref();
-    rollback || restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated)
+    rollback || ledger.restart.as_ref().is_some_and(Restart::is_coordinated)
 }
 
 /// The start that brings a member back.

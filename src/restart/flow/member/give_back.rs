@@ -15,7 +15,7 @@ use crate::flow::engine::record::{prepares, records};
 use crate::flow::engine::{
     clean_up, is_tight, is_to_be_flushed, lift_limit, record, release_allocation, voting,
 };
-use crate::flow::member::start::not_mounted;
+use crate::flow::member::start::{not_mounted, send_start};
 use crate::flow::member::update::frozen_update::may_be_replaced;
 use crate::flow::member::update::is_carried_out;
 use crate::flow::observed::{describe_zone, expected_now, has_joined, is_over_time};
@@ -23,8 +23,7 @@ use crate::flow::target::scheduled;
 use crate::flow::turn::{GiveBack, Turn, TurnView, wait};
 use crate::ledger::RestartChange;
 use crate::{
-    Blocker, Code, Context, Ledger, Manager, Member, MemberStep, Pod, Reason, Restart, Strategy,
-    Time,
+    Blocker, Code, Context, Ledger, Manager, Member, MemberStep, Pod, Reason, Restart, Time,
 };
 use stayput_api::{Desired, State};
 
@@ -85,44 +84,85 @@ fn late(view: &TurnView<'_, '_>, turn: Turn) -> Turn {
     }
 }
 
+/// State of a member that gives its slot back. The first that applies counts, in this order.
+enum Shown {
+    /// A request of another client is in force.
+    Overtaken,
+    /// Neither our stop nor our start has arrived, and the engine is ending.
+    Ending,
+    /// Neither our stop nor our start has arrived: the stop still may.
+    NotDecided,
+    /// Its manager has started the engine by itself after our stop, on another config.
+    ResumedOnAnother,
+    /// Our stop was quicker than our start.
+    Stopped,
+    /// The manager took our start before the pod was changed: the engine had ended by itself, or the stop was
+    /// a little quicker than the start. Only another turn can change the pod now.
+    StartedTooEarly,
+    /// The engine was not stopped, and its manager refuses our stop from now on.
+    Kept,
+}
+
+fn shown(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result<Shown, Blocker> {
+    let TurnView { context, member, .. } = *view;
+    let is_start_taken =
+        manager.sequence >= member.start_sequence && !was_refused(manager, member.start_sequence);
+    Ok(if is_overtaken(manager, member) {
+        Shown::Overtaken
+    } else if manager.sequence < member.stop_sequence {
+        let ends = is_ending(manager.state) || manager.state == State::Stuck;
+        if ends { Shown::Ending } else { Shown::NotDecided }
+    } else if runs_on_another(manager, member) {
+        Shown::ResumedOnAnother
+    } else if !was_stopped(context, member, manager)? {
+        Shown::Kept
+    } else if is_start_taken && !is_carried_out(member, pod) {
+        Shown::StartedTooEarly
+    } else {
+        Shown::Stopped
+    })
+}
+
 /// Passes once the stop can no longer arrive, and nothing of ours is left on the engine.
 /// Allocation comes first, and does not wait for the manager.
 fn undo(view: &TurnView<'_, '_>, pod: &Pod) -> Result<(), Turn> {
     let TurnView { context, ledger, member, .. } = *view;
     lift_limit(view)?;
     let manager = context.index.manager(&member.pod_uid)?;
-    if is_overtaken(manager, member) {
-        return Err(overtaken(manager, member));
-    }
-    if manager.sequence < member.stop_sequence {
-        if is_ending(manager.state) || manager.state == State::Stuck {
+    let until_listed = |what: &str| -> Result<(), Turn> {
+        if has_joined(context, member)? {
+            return Ok(());
+        }
+        Err(wait(Code::GivingBack, format!("{what}; the cluster does not list it yet")))
+    };
+    let all = ledger.restart.as_ref().is_some_and(Restart::is_coordinated);
+    match shown(view, pod, manager)? {
+        Shown::Overtaken => Err(overtaken(manager, member)),
+        Shown::Ending => {
             let message = format!("its engine is {}", manager.state.as_str());
-            return Err(wait(Code::GivingBack, message));
+            Err(wait(Code::GivingBack, message))
         }
-        return Err(super::start::send_start(member));
+        Shown::NotDecided => Err(send_start(member)),
+        Shown::ResumedOnAnother => {
+            until_listed("its manager has started its engine")?;
+            Err(send_start(member))
+        }
+        Shown::Stopped | Shown::StartedTooEarly if all => {
+            Err(Turn::Abort("it was stopped, and the others were not".into()))
+        }
+        Shown::Stopped => {
+            Err(Turn::change(Member { step: MemberStep::Restarting, ..member.clone() }))
+        }
+        Shown::StartedTooEarly => {
+            until_listed("its engine was started again")?;
+            clean_up_after_saved(view, manager)
+        }
+        Shown::Kept => clean_up_after_saved(view, manager),
     }
-    if runs_on_another(manager, member) {
-        if !has_joined(context, member)? {
-            let message = "its manager has started its engine; the cluster does not list it yet";
-            return Err(wait(Code::GivingBack, message));
-        }
-        return Err(super::start::send_start(member));
-    }
-    if was_stopped(context, member, manager)? {
-        let restart = ledger.restart.as_ref();
-        if restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated) {
-            return Err(Turn::Abort("it was stopped, and the others were not".into()));
-        }
-        if !runs_without_its_update(member, pod, manager) {
-            let mut stopped = member.clone();
-            stopped.step = MemberStep::Restarting;
-            return Err(Turn::change(stopped));
-        }
-        if !has_joined(context, member)? {
-            let message = "its engine was started again; the cluster does not list it yet";
-            return Err(wait(Code::GivingBack, message));
-        }
-    }
+}
+
+/// Passes once the manager has saved our last request, and nothing of ours is left on the engine.
+fn clean_up_after_saved(view: &TurnView<'_, '_>, manager: &Manager) -> Result<(), Turn> {
     if !manager.durable || manager.desired != Desired::Running {
         return Err(wait(Code::NotDurable, "its manager has not saved our last request"));
     }
@@ -141,14 +181,6 @@ fn was_stopped(context: &Context<'_>, member: &Member, manager: &Manager) -> Res
     // If the node was not listed when it took its slot, any process is a new one.
     let had_process = member.ephemeral_id.is_some();
     Ok(had_process && (manager.state != State::Running || has_joined(context, member)?))
-}
-
-/// True if the manager took our start before the pod of the member was changed: the engine had ended by
-/// itself, or the stop was a little quicker than the start. Only another turn can change the pod now.
-fn runs_without_its_update(member: &Member, pod: &Pod, manager: &Manager) -> bool {
-    manager.sequence >= member.start_sequence
-        && !was_refused(manager, member.start_sequence)
-        && !is_carried_out(member, pod)
 }
 
 /// Lets the member wait for its turn again, and releases its debts.

@@ -22,70 +22,98 @@ use crate::{
 use stayput_api::checksum::short;
 use stayput_api::{ConfigChoice, State};
 
+/// State of a member between its stop and its start. The first that applies counts, in this order.
+enum Stopped {
+    /// Its manager has started the engine by itself on the config of our start: we or the apiserver were away.
+    Resumed,
+    /// Its manager has started the engine by itself on another config, and would refuse our start.
+    ResumedOnAnother,
+    /// The stop is not done yet.
+    NotYet,
+    Done,
+}
+
+fn stopped(view: &TurnView<'_, '_>, manager: &Manager) -> Stopped {
+    let TurnView { ledger, member, .. } = *view;
+    // Its next turn would stop the engine once more.
+    let has_next_turn = member.update.is_none()
+        && ledger.restart.as_ref().is_none_or(|restart| restart.ending.is_none());
+    if runs_as_expected(manager, member) {
+        Stopped::Resumed
+    } else if runs_on_another(manager, member) && has_next_turn {
+        Stopped::ResumedOnAnother
+    } else if manager.state == State::Stopped {
+        Stopped::Done
+    } else {
+        Stopped::NotYet
+    }
+}
+
 /// The turn after the stop was accepted: waits until the engine is stopped, and sends the start. The cluster
 /// may still list the old process then: it has removed it before a JVM has booted, and a new process counts
 /// as back only by an id of its own.
 pub(crate) fn start(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Turn {
+    let TurnView { context, member, .. } = *view;
+    let is_late = is_over_time(context, member, 1);
+    match stopped(view, manager) {
+        Stopped::Resumed if !is_carried_out(member, pod) => {
+            // The pod cannot be changed while the engine runs.
+            let message = "its manager has started its engine before its pod was changed";
+            if is_late { Turn::Abort(message.into()) } else { wait(Code::NewContainer, message) }
+        }
+        Stopped::Resumed if is_late && had_its_time(context, member, manager) => {
+            let state = describe_state(manager);
+            Turn::Abort(format!("its manager does not accept our start: {state}"))
+        }
+        // No plan has seen it meanwhile: its time to come back begins now.
+        Stopped::Resumed if is_late => {
+            Turn::change(Member { since: context.snapshot.now, ..member.clone() })
+        }
+        Stopped::Resumed => send_start(member),
+        Stopped::ResumedOnAnother => {
+            let reason = "its manager has started its engine by itself, on another config";
+            Turn::GiveBack(GiveBack { reason: reason.into(), by_rule: false })
+        }
+        Stopped::NotYet | Stopped::Done
+            if is_over_time(context, member, update::phases(member)) =>
+        {
+            Turn::Abort(format!("not started in time: {}", describe_state(manager)))
+        }
+        Stopped::NotYet if is_late && !is_ending(manager.state) => {
+            Turn::Abort(format!("not stopped in time: {}", describe_state(manager)))
+        }
+        Stopped::NotYet => end_drain_or_wait(view, pod, manager),
+        Stopped::Done => match until_startable(view, pod, manager) {
+            Err(turn) => turn,
+            Ok(()) => send_start(member),
+        },
+    }
+}
+
+/// The turn while the engine is being stopped: a drain that is needlessly long is ended.
+fn end_drain_or_wait(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Turn {
+    let TurnView { context, member, .. } = *view;
+    let resume = Some(resume_on(None));
+    let exit = update::exits(member, pod);
+    if let Some(action) = end_drain(context, pod, manager, member.stop_sequence, resume, exit) {
+        return Turn::act(action);
+    }
+    let drain = describe(context, pod, manager);
+    let state = || format!("its engine is {}", manager.state.as_str());
+    wait(Code::Stopping, drain.unwrap_or_else(state))
+}
+
+/// Passes once a stopped member can be started: its pod is changed, and its config is mounted.
+fn until_startable(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result<(), Turn> {
     let TurnView { context, ledger, member, .. } = *view;
-    let phases = update::phases(member);
-    if runs_as_expected(manager, member) && !is_carried_out(member, pod) {
-        // The pod cannot be changed while the engine runs.
-        let message = "its manager has started its engine before its pod was changed";
-        return if is_over_time(context, member, 1) {
-            Turn::Abort(message.into())
-        } else {
-            wait(Code::NewContainer, message)
-        };
-    }
-    if runs_as_expected(manager, member) {
-        // We or the apiserver were away, and the manager has started its engine by itself.
-        if is_over_time(context, member, 1) {
-            if had_its_time(context, member, manager) {
-                let state = describe_state(manager);
-                return Turn::Abort(format!("its manager does not accept our start: {state}"));
-            }
-            // No plan has seen it meanwhile: its time to come back begins now.
-            let mut seen = member.clone();
-            seen.since = context.snapshot.now;
-            return Turn::change(seen);
-        }
-        return send_start(member);
-    }
-    let is_ending_restart = ledger.restart.as_ref().is_some_and(|one| one.ending.is_some());
-    if runs_on_another(manager, member) && member.update.is_none() && !is_ending_restart {
-        let reason = "its manager has started its engine by itself, on another config";
-        return Turn::GiveBack(GiveBack { reason: reason.into(), by_rule: false });
-    }
-    if is_over_time(context, member, phases) {
-        return Turn::Abort(format!("not started in time: {}", describe_state(manager)));
-    }
-    if manager.state != State::Stopped {
-        if is_over_time(context, member, 1) && !is_ending(manager.state) {
-            return Turn::Abort(format!("not stopped in time: {}", describe_state(manager)));
-        }
-        let resume = Some(resume_on(None));
-        let exit = update::exits(member, pod);
-        if let Some(action) = end_drain(context, pod, manager, member.stop_sequence, resume, exit) {
-            return Turn::act(action);
-        }
-        let drain = describe(context, pod, manager);
-        let state = || format!("its engine is {}", manager.state.as_str());
-        return wait(Code::Stopping, drain.unwrap_or_else(state));
-    }
     if let Some(reason) = why_not_started(view, pod) {
-        return Turn::Abort(reason);
+        return Err(Turn::Abort(reason));
     }
-    if let Some(restart) = &ledger.restart
-        && let Err(blocker) = may_be_replaced(context, ledger, restart, member, pod)
-    {
-        return Turn::Wait(blocker);
+    if let Some(restart) = &ledger.restart {
+        may_be_replaced(context, ledger, restart, member, pod)?;
     }
-    let ready = until_carried_out(context, member, pod)
-        .and_then(|()| until_mounted(context, member, pod, manager, true));
-    match ready {
-        Err(turn) => turn,
-        Ok(()) => send_start(member),
-    }
+    until_carried_out(context, member, pod)?;
+    until_mounted(context, member, pod, manager, true)
 }
 
 /// True if an engine that its manager restarted by itself has had a phase to come back while we watched: one
@@ -113,64 +141,96 @@ pub(crate) fn start_of(member: &Member) -> Action {
     }
 }
 
-/// The turn after the manager has decided on the start: waits until a new process is proven to serve.
-pub(crate) fn prove(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Turn {
-    let TurnView { context, restart, member, .. } = *view;
+/// State of a member whose manager has decided on its start. The first that applies counts, in this order.
+enum Started {
+    /// Nothing was started: the manager refused the start.
+    Refused,
+    /// The member was proven back in its changed pod, and then this has happened.
+    ProvenUntil(String),
+    /// The engine ended, or runs on another config, for this reason.
+    Failed(String),
+    Late,
+    /// The member is late, and only its labels may be missing.
+    LateWithLabels,
+    InTime,
+}
+
+fn started(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Started {
+    let TurnView { context, member, .. } = *view;
     if was_refused(manager, member.start_sequence) {
-        // Nothing was started, and the manager decides again on the same request.
-        return start(view, pod, manager);
+        return Started::Refused;
     }
     let failure = start_failure(manager, member);
     let serves =
         failure.is_none() && manager.is_ready() && has_joined(context, member) != Ok(false);
-    let not_served = || format!("it does not serve any more: {}", describe_state(manager));
-    if !serves && let Some(turn) = ended_since(member, pod, not_served) {
-        return turn;
-    }
-    if let Some(reason) = failure {
-        return Turn::Abort(reason);
-    }
     let is_late = is_over_time(context, member, update::phases(member));
     let is_updated = is_updated(context, member, pod, manager);
-    if is_late && !is_updated {
-        let what = why_others_are_not_ready(member, pod).unwrap_or_else(|| describe_state(manager));
-        let not_back = || Turn::Abort(format!("not back in time: {what}"));
-        return ended_since(member, pod, || "it is not seen any more".into())
-            .unwrap_or_else(not_back);
+    match failure {
+        _ if !serves && was_proven(member, pod) => {
+            let state = describe_state(manager);
+            Started::ProvenUntil(format!("it does not serve any more: {state}"))
+        }
+        Some(reason) => Started::Failed(reason),
+        None if is_late && !is_updated && was_proven(member, pod) => {
+            Started::ProvenUntil("it is not seen any more".into())
+        }
+        None if is_late && !is_updated => Started::Late,
+        None if is_late => Started::LateWithLabels,
+        None => Started::InTime,
     }
-    if is_late && let Err(turn) = until_labelled(context, member, pod) {
-        return turn;
-    }
-    match has_joined(context, member) {
-        Err(blocker) => return Turn::Wait(blocker),
-        Ok(false) => return wait(Code::Joining, "started; the cluster does not list it yet"),
-        Ok(true) => {}
-    }
-    let is_carried_out = is_carried_out(member, pod);
-    // The node's shards come back while its engine becomes ready.
-    if is_carried_out && let Err(turn) = clean_up(view) {
-        return turn;
-    }
-    if !manager.is_ready() {
-        return wait(Code::NotReady, "it has joined and is not ready yet");
-    }
-    if !is_carried_out {
-        return wait(
-            Code::NewContainer,
-            "the node is back, but its pod does not have the new spec yet",
-        );
-    }
-    if let Some(why) = why_others_are_not_ready(member, pod) {
-        return wait(Code::NotReady, why);
-    }
-    let wanted = member.update.as_ref().zip(pod.live.as_ref());
-    if let Some(action) = wanted.and_then(|(fixed, live)| relabel(pod, live, &fixed.update)) {
-        return Turn::act_and_wait(action, Code::Relabelling, "its labels are being changed");
-    }
-    match until_recovered(context, restart, manager) {
+}
+
+/// The turn after the manager has decided on the start: waits until a new process is proven to serve.
+pub(crate) fn prove(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Turn {
+    let TurnView { context, member, .. } = *view;
+    let proven = match started(view, pod, manager) {
+        // The manager decides again on the same request.
+        Started::Refused => return start(view, pod, manager),
+        Started::ProvenUntil(since) => return done_until(&since),
+        Started::Failed(reason) => return Turn::Abort(reason),
+        Started::Late => {
+            let what = why_others_are_not_ready(member, pod);
+            let what = what.unwrap_or_else(|| describe_state(manager));
+            return Turn::Abort(format!("not back in time: {what}"));
+        }
+        Started::LateWithLabels => {
+            until_labelled(context, member, pod).and_then(|()| until_proven(view, pod, manager))
+        }
+        Started::InTime => until_proven(view, pod, manager),
+    };
+    match proven {
         Ok(()) => Turn::finish(Ending::done()),
         Err(turn) => turn,
     }
+}
+
+/// Passes once a new process is proven to serve and nothing of its restart is left.
+fn until_proven(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result<(), Turn> {
+    let TurnView { context, restart, member, .. } = *view;
+    if !has_joined(context, member)? {
+        return Err(wait(Code::Joining, "started; the cluster does not list it yet"));
+    }
+    let is_carried_out = is_carried_out(member, pod);
+    // The node's shards come back while its engine becomes ready.
+    if is_carried_out {
+        clean_up(view)?;
+    }
+    if !manager.is_ready() {
+        return Err(wait(Code::NotReady, "it has joined and is not ready yet"));
+    }
+    if !is_carried_out {
+        let message = "the node is back, but its pod does not have the new spec yet";
+        return Err(wait(Code::NewContainer, message));
+    }
+    if let Some(why) = why_others_are_not_ready(member, pod) {
+        return Err(wait(Code::NotReady, why));
+    }
+    let wanted = member.update.as_ref().zip(pod.live.as_ref());
+    if let Some(action) = wanted.and_then(|(fixed, live)| relabel(pod, live, &fixed.update)) {
+        let message = "its labels are being changed";
+        return Err(Turn::act_and_wait(action, Code::Relabelling, message));
+    }
+    until_recovered(context, restart, manager)
 }
 
 /// True if a member whose pod has changed is proven back: then there is no rollback any more.
@@ -207,20 +267,17 @@ fn until_labelled(context: &Context<'_>, member: &Member, pod: &Pod) -> Result<(
     }
 }
 
-/// Ends a member whose pod has changed, and which was proven back before: its labels were changed after that.
-/// A rollback of the pod would make them wrong, and nothing else is left to do. `since`: what has happened
-/// since then, for the reason.
-pub(crate) fn ended_since(
-    member: &Member,
-    pod: &Pod,
-    since: impl FnOnce() -> String,
-) -> Option<Turn> {
+/// True if a member was proven back in its changed pod before: its labels were changed after that.
+pub(crate) fn was_proven(member: &Member, pod: &Pod) -> bool {
     let has_new_label = member.update.as_ref().is_some_and(|one| one.update.from != one.update.to);
-    let was_proven = has_new_label && is_labelled(member, pod) && is_carried_out(member, pod);
-    was_proven.then(|| {
-        let reason = format!("it was back in its changed pod; {}", since());
-        Turn::finish(Ending { outcome: Outcome::Done, reason })
-    })
+    has_new_label && is_labelled(member, pod) && is_carried_out(member, pod)
+}
+
+/// Ends a member that was proven back in its changed pod: a rollback of the pod would make its labels wrong,
+/// and nothing else is left to do. `since`: what has happened since then, for the reason.
+pub(crate) fn done_until(since: &str) -> Turn {
+    let reason = format!("it was back in its changed pod; {since}");
+    Turn::finish(Ending { outcome: Outcome::Done, reason })
 }
 
 /// True if the pod has the label of the template that its update is for.
