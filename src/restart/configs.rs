@@ -14,16 +14,12 @@ const MAX_CONFIGS: usize = 1000;
 const KEPT: usize = 16;
 
 /// Settings by checksum.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct KnownConfigs(Vec<KnownConfig>);
 
 /// Configs in which these settings are the same.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct KnownConfig {
     /// The settings, by their full names.
@@ -108,9 +104,7 @@ pub(crate) fn beginning(checksum: &str) -> &str {
 
 /// How the checksum of a config begins that engines run on, and those of the configs that it counts
 /// as.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct IgnoredChanges(BTreeMap<String, BTreeSet<String>>);
 

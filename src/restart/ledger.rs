@@ -32,9 +32,7 @@ pub const MAX_HANDLED: usize = 100;
 pub const MAX_MEMBERS: usize = 2_000;
 
 /// The part of the status that decisions are made from.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ledger {
     /// The restart under way.
@@ -91,9 +89,7 @@ pub struct Ledger {
 }
 
 /// A node kept stopped (`spec.stopped`, or the annotation on its pod).
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptStopped {
     /// Uid of the pod.
@@ -258,9 +254,7 @@ impl Ledger {
 
 /// Goal of our last restart of a kind: the configs or templates that nodes were to have. Each is the
 /// beginning of a checksum, so that many fit into a ledger.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Tried {
     /// Id of that request. If another one of its kind came later, an earlier version has made that.
@@ -294,9 +288,7 @@ impl OwnKind {
 }
 
 /// How a restart ended.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
     /// Every node runs in a new process on the config expected, proven.
@@ -329,9 +321,7 @@ impl Outcome {
 }
 
 /// One restart that is over.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
     /// Id of the request.
@@ -378,9 +368,7 @@ impl HistoryEntry {
 }
 
 /// How a pod's last restart ended: value of the annotation `stayput.dev/last-restart`.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastRestart {
     /// Id of the request.
@@ -397,9 +385,7 @@ pub struct LastRestart {
 }
 
 /// The result of one node that its pod may not show yet.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeResult {
     /// Uid of the pod.

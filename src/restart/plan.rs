@@ -13,7 +13,7 @@ use stayput_api::{ConfigChoice, DrainRequest, Span, StartRequest, StopRequest};
 pub(crate) const REVISION: &str = "controller-revision-hash";
 
 /// The actions for now, and the reasons why the other nodes wait.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Actions, each one write or one request. A plan that writes the ledger only writes it and records
     /// events. Actions that need the new ledger come in the next plan.
@@ -26,7 +26,7 @@ pub struct Plan {
 
 /// The start that a manager makes by itself after a stop, unless it accepts a later request before.
 /// If the reconciler or the apiserver is lost, the node is down for minutes only.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resume {
     /// Delay after the stop was accepted, in milliseconds.
     pub after: u64,
@@ -35,7 +35,7 @@ pub struct Resume {
 }
 
 /// One write or one request.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Replace the ledger in the SearchCluster's status, on the version it was read from.
     WriteLedger(Box<Ledger>),

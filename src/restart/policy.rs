@@ -13,9 +13,7 @@ use crate::{Code, Predicate, Request, Restart, annotation};
 use stayput_pod_update::UpdateStep;
 
 /// `spec.restart` of a SearchCluster, validated.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Policy {
     /// How many nodes may be down at once.
@@ -42,9 +40,7 @@ pub struct Policy {
 }
 
 /// `spec.restart.drain`.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Drain {
     /// Until Services send it no requests any more, but not longer than [`Drain::LONGEST`].
@@ -68,20 +64,7 @@ impl Drain {
 }
 
 /// The reaction, without a request, to a changed config.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OnConfigChange {
     /// Only show the nodes, and wait for a request.
@@ -97,9 +80,7 @@ pub enum OnConfigChange {
 }
 
 /// A number of nodes, or a percentage of them.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Share {
     /// At least 1.
@@ -205,14 +186,14 @@ const NAMED: usize = 3;
 const LONGEST: usize = 100;
 
 /// The disabled predicates, and where each is named. Serialized as a list of names without the place.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<String>", into = "Vec<String>")]
 pub struct Disabled {
     by_place: BTreeMap<DisabledBy, DisabledNames>,
 }
 
 /// Where predicates can be disabled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum DisabledBy {
     Field,
     Annotation,
@@ -220,7 +201,7 @@ enum DisabledBy {
 }
 
 /// The names at one place.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct DisabledNames {
     predicates: BTreeSet<Predicate>,
     /// Names that no predicate has.

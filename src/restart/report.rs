@@ -28,9 +28,7 @@ use stayput_pod_update::UpdateStep;
 pub const MAX_NODES: usize = 100;
 
 /// The part of the status beside the ledger.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// State of the cluster as a whole: Idle, PendingRestart, Restarting, Aborting,
@@ -73,9 +71,7 @@ pub struct Report {
 }
 
 /// The restart under way.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestartReport {
     /// Id of the request.
@@ -95,20 +91,7 @@ impl RestartReport {
 }
 
 /// Numbers of pods and nodes.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Counts {
     /// Pods that the selector matches.
@@ -137,9 +120,7 @@ pub struct Counts {
 }
 
 /// A node that is not simply idle.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeReport {
     /// Name of the engine's node.
@@ -181,9 +162,7 @@ pub struct NodeReport {
 }
 
 /// A condition as Kubernetes defines it.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// Name of the condition.

@@ -13,18 +13,7 @@ use stayput_api::Span;
 
 /// How a cluster is restarted.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum Strategy {
@@ -49,9 +38,7 @@ impl Strategy {
 }
 
 /// The nodes to restart: those that match every given field; all nodes if none is given.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Target {
     /// Names of nodes.
@@ -68,9 +55,7 @@ pub struct Target {
 // Unknown fields are allowed, so that a ledger of a newer version can be read; [`WrittenRequest`] is
 // strict.
 /// One request, in the annotation [`super::annotation::REQUEST`] and in the ledger.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
     /// Chosen by the client that makes the request; the same id twice is one request.

@@ -43,9 +43,7 @@ const fn is_zero(number: &u64) -> bool {
 }
 
 /// The state of a cluster at one time.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     /// When it was read.
@@ -82,9 +80,7 @@ pub struct Snapshot {
 }
 
 /// The SearchCluster, as far as decisions need it, beside its policy and its ledger.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cluster {
     /// `namespace/name`, for messages.
@@ -238,9 +234,7 @@ const ECK: &str = "elasticsearch.k8s.elastic.co/cluster-name";
 const OPENSEARCH: [&str; 2] = ["opensearch.org/opensearch-cluster", "opster.io/opensearch-cluster"];
 
 /// The operator that makes a pod, and the object for which it does.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Operator {
     /// Kind of the operator.
@@ -253,9 +247,7 @@ pub struct Operator {
 }
 
 /// An operator that makes pods of engines.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OperatorKind {
     /// Elastic Cloud on Kubernetes.

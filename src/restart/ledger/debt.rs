@@ -12,9 +12,7 @@ use stayput_api::ConfigChoice;
 use stayput_declare::Leaving;
 
 /// Everything owed. Written down before it is done, removed once it is undone.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Debts {
     /// Engines that must be started.
@@ -35,9 +33,7 @@ pub struct Debts {
 }
 
 /// An engine that must be started.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StartDebt {
     /// Uid of the pod; once that is gone for good, so is the debt.
@@ -72,9 +68,7 @@ pub struct StartDebt {
 }
 
 /// The engine's allocation setting, as it was and as we set it.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AllocationDebt {
     /// Id of the restart that set it: part of the marker beside the setting.
@@ -86,9 +80,7 @@ pub struct AllocationDebt {
 }
 
 /// `cluster.routing.allocation.enable` before us. Unset is a value.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AllocationBefore {
     /// The persistent setting.
@@ -100,9 +92,7 @@ pub struct AllocationBefore {
 }
 
 /// A node-shutdown record of ours.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordDebt {
     /// Id of the engine's node.
@@ -116,9 +106,7 @@ pub struct RecordDebt {
 }
 
 /// A voting exclusion of ours: the node has handed its vote over for the time of its restart.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExclusionDebt {
     /// Name of the node.
@@ -131,9 +119,7 @@ pub struct ExclusionDebt {
 
 /// A voting exclusion of ours that was seen gone. The request that set it may have been slow, and
 /// an exclusion does not say whose it is.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RemovedExclusion {
     /// Name of the node.

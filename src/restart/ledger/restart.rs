@@ -11,9 +11,7 @@ use stayput_api::ConfigChoice;
 use stayput_pod_update::UpdateStep;
 
 /// The restart under way.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Restart {
     /// The request.
@@ -48,18 +46,7 @@ pub struct Restart {
 
 /// Where a coordinated restart goes. It never turns twice.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum Direction {
@@ -73,9 +60,7 @@ pub enum Direction {
 }
 
 /// How a restart will end.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ending {
     /// For programs.
@@ -92,20 +77,7 @@ impl Ending {
 }
 
 /// Actions of a coordinated restart that are done once and never again.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Once {
     /// Allocation was limited.
@@ -117,9 +89,7 @@ pub struct Once {
 }
 
 /// One node's part in a restart.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Member {
     /// Uid of the pod.
@@ -186,18 +156,7 @@ fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
 /// How far a member is. What the pod shows between (`stop`, `start`) follows from what its manager
 /// says: the sequences tell which of our requests took effect, so no write is needed between.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum MemberStep {
@@ -216,9 +175,7 @@ pub enum MemberStep {
 
 /// The change of a member's pod between stop and start. It is fixed when the member takes its slot: the
 /// owner's template may change meanwhile.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemberUpdate {
     /// The update as it was observed; images and sizes are those that the pod had before.
@@ -260,9 +217,7 @@ pub struct MemberUpdate {
 }
 
 /// The part of a pod that is not rolled back, since the apiserver refuses that.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Stays {
     /// Containers that keep the image that is given up.
@@ -282,9 +237,7 @@ impl Stays {
 }
 
 /// How a member is brought back.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Compensation {
     /// Sequence of a stop before the start: only where an engine already runs on a config that a

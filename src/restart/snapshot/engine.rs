@@ -9,9 +9,7 @@ use super::{Known, ShardCopies, known};
 use crate::{AllocationBefore, Time};
 
 /// State of the engine's cluster, as the engine reports it.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Engine {
     /// `elasticsearch 8.19.0` or the like, for people.
@@ -54,9 +52,7 @@ pub struct Engine {
 }
 
 /// One node in the engine's list.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Node {
     /// Id of the node, which survives restarts.
@@ -84,9 +80,7 @@ pub struct Node {
 }
 
 /// A snapshot of the engine that is being taken of shards on a node.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunningSnapshot {
     /// `repository:snapshot`, for people.
@@ -126,9 +120,7 @@ pub fn holds_data(role: &str) -> bool {
 }
 
 /// Color of a cluster's health.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Color {
     /// Every copy is assigned.
@@ -142,9 +134,7 @@ pub enum Color {
 }
 
 /// The cluster's health.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Health {
     /// Color of the health.
@@ -166,9 +156,7 @@ pub struct Health {
 }
 
 /// Ids of the nodes whose votes elect a master.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Voting {
     /// By voting configurations (Elasticsearch from 7, OpenSearch).
@@ -185,9 +173,7 @@ pub enum Voting {
 }
 
 /// `cluster.routing.allocation.enable`, and our marker beside it.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Allocation {
     /// The current setting; the transient value wins.
@@ -197,9 +183,7 @@ pub struct Allocation {
 }
 
 /// Our marker, written in the same request as the setting. It contains what is needed to undo it.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Marker {
     /// The SearchCluster, as `namespace/name`: the marker of another one is not ours to undo.
@@ -211,9 +195,7 @@ pub struct Marker {
 }
 
 /// A node-shutdown record.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
     /// Id of the node.

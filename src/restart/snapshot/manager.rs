@@ -7,9 +7,7 @@ use crate::Time;
 use stayput_api::{self as api, ConfigChoice, Desired, ExitReason, RequestKind, State};
 
 /// A manager's status.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Manager {
     /// Version of its binary.
@@ -61,9 +59,7 @@ pub struct Manager {
 }
 
 /// The last request a manager has decided on.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastRequest {
     /// Sequence of the request.
@@ -78,9 +74,7 @@ pub struct LastRequest {
 }
 
 /// One run of an engine.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
     /// Random id.
@@ -96,9 +90,7 @@ pub struct Run {
 }
 
 /// How a run ended.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastExit {
     /// Id of the run.

@@ -13,9 +13,7 @@ use stayput_api::State;
 use stayput_pod_update::{PodPatch, PodUpdate, UpdateStep};
 
 /// A pod, as far as decisions need it.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pod {
     /// `metadata.uid`.
@@ -110,9 +108,7 @@ pub struct Pod {
 }
 
 /// Why no container of a manager has run in its pod yet, as the scheduler or the kubelet says.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotStarted {
     /// The container that keeps the pod from starting; `None` if no Kubernetes node has taken the pod.
@@ -143,9 +139,7 @@ impl fmt::Display for NotStarted {
 }
 
 /// A pod that is not there.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MissingPod {
     /// The name that it is to have.
@@ -212,9 +206,7 @@ impl Pod {
 }
 
 /// A pod in the EndpointSlices of its namespace.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Endpoint {
     /// None has it: no Service selects it.
@@ -226,9 +218,7 @@ pub enum Endpoint {
 }
 
 /// The config's sources, as they are in the apiserver.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Sources {
     /// None are named and none are found: the mounted config is expected. The message says why.
@@ -240,9 +230,7 @@ pub enum Sources {
 }
 
 /// A change back that the apiserver would refuse.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Unreturnable {
     /// The patch that was tried.
@@ -252,9 +240,7 @@ pub struct Unreturnable {
 }
 
 /// State of a pod that is to be updated; read only while its cluster updates pods.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LivePod {
     /// The revision of its owner that its label names.
@@ -287,18 +273,7 @@ pub struct LivePod {
 
 /// Where the data of an engine is.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum DataPlace {
@@ -320,9 +295,7 @@ impl DataPlace {
 }
 
 /// A change of size that the kubelet has not finished.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ResizeState {
     /// The change waits until there is room.
@@ -334,9 +307,7 @@ pub enum ResizeState {
 }
 
 /// Why a container does not run.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerWaiting {
     /// One word: `ImagePullBackOff`, `CrashLoopBackOff`, …
@@ -346,9 +317,7 @@ pub struct ContainerWaiting {
 }
 
 /// A container beside the manager's.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OtherContainer {
     /// Id of the container, while it runs.

@@ -11,9 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::index::Hashed;
 
 /// One copy of a shard, with its names as texts.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ShardCopy")]
 pub struct ShardCopy<Name = String> {
@@ -33,10 +31,10 @@ pub struct ShardCopy<Name = String> {
 }
 
 /// All copies, sorted by index and shard. A clone shares them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShardCopies(Arc<Table>);
 
-#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Table {
     /// Names of the indices, sorted.
     indices: Vec<Arc<str>>,
@@ -48,7 +46,7 @@ struct Table {
 }
 
 /// One copy, with its names as indices into the lists of names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NumberedCopy {
     index: u32,
     shard: u32,
@@ -232,7 +230,7 @@ impl JsonSchema for ShardCopies {
 
 /// Places of copies and shards. The search replicas of a shard are a shard of their own here: they
 /// stand in for each other, and for no copy that is written to, because they are never made the primary.
-#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Places {
     /// For each shard the place of its first copy; at the end the number of copies.
     first_copy: Vec<u32>,
@@ -318,7 +316,7 @@ impl Places {
 }
 
 /// A shard with a started copy on a node, and the place of its other started copies.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Replica {
     pub(crate) shard: u32,
     /// Number of the node with the only other copy; or [`NONE`] or [`SEVERAL`].
@@ -360,7 +358,7 @@ impl Replica {
 }
 
 /// Shards of each node, in one piece.
-#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct ByNode<Shard> {
     /// Shards, node after node.
     shards: Vec<Shard>,
