@@ -84,6 +84,11 @@ impl Changes {
         self.ledger.push(change.into());
     }
 
+    /// Replaces the entry of the member at this place.
+    pub(super) fn set_member(&mut self, index: usize, member: Member) {
+        self.change(RestartChange::SetMember { index, member: Box::new(member) });
+    }
+
     pub(super) fn act(&mut self, action: Action) {
         self.actions.push(action);
     }

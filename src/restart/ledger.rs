@@ -151,6 +151,11 @@ impl Ledger {
         self.unreleased_pods().chain(holders.map(String::as_str)).chain(records)
     }
 
+    /// True if the pod's engine must be started (a debt).
+    pub(crate) fn owes_start(&self, uid: &str) -> bool {
+        self.debts.start.iter().any(|debt| debt.pod_uid == uid)
+    }
+
     /// True if the pod neither holds a slot nor must be started (a debt).
     pub(super) fn is_released(&self, uid: &str) -> bool {
         self.unreleased_pods().all(|other| other != uid)

@@ -65,8 +65,8 @@ type Pairs<'a> = BTreeMap<Pair<'a>, (usize, &'a str)>;
 impl<'a> Known<'a> {
     fn of(pod: &'a Pod, seen: &'a KnownConfigs, remembered: &'a KnownConfigs) -> Self {
         let find = |checksum: &str| seen.of(checksum).or_else(|| remembered.of(checksum));
-        let run = pod.manager.as_ref().ok().and_then(|manager| manager.run.as_ref());
-        let runs_on = run.and_then(|run| find(run.checksum.as_ref()?));
+        let manager = pod.manager.as_ref().ok();
+        let runs_on = manager.and_then(|manager| find(manager.runs_on()?));
         let wanted = match &pod.sources {
             Sources::Checksum(checksum) => find(checksum),
             Sources::Unknown(_) | Sources::Absent(_) => None,

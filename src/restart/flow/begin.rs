@@ -16,6 +16,7 @@ use crate::flow::member::replaced::{may_be_deleted, until_started};
 use crate::flow::observed::not_held;
 use crate::flow::requests::configs::may_change_alone;
 use crate::flow::requests::is_own;
+use crate::flow::turn::TurnView;
 use crate::index::{Lookup, lookup};
 use crate::ledger::RestartChange;
 use crate::rules::{FailedSets, StopImpact, list_names, order, select, set_of};
@@ -91,8 +92,8 @@ fn begin_in_order<'a>(
         Err(blocker) => {
             let sets = FailedSets::of(&context.index, ledger);
             for pod in candidates {
-                let member = &restart.members[scheduled[&*pod.uid]];
-                if let Err(blocker) = may_be_deleted(context, ledger, restart, member, pod) {
+                let view = &TurnView::of(context, ledger, restart, scheduled[&*pod.uid]);
+                if let Err(blocker) = may_be_deleted(view, pod) {
                     changes.block(&pod.uid, blocker);
                     continue;
                 }
@@ -107,10 +108,9 @@ fn begin_in_order<'a>(
     let turns = select(&mut evaluation, candidates, strategy, |pod, manager, terms| {
         pause.clone()?;
         until_started(context, restart, pod, manager)?;
-        may_change_alone(context, ledger, restart, pod, manager)?;
-        let index = scheduled[&*pod.uid];
-        let begun = begin(context, ledger, restart, index, pod, manager, terms)?;
-        changes.merge(begun);
+        let view = &TurnView::of(context, ledger, restart, scheduled[&*pod.uid]);
+        may_change_alone(view, pod, manager)?;
+        changes.merge(begin(view, pod, manager, terms)?);
         Ok(())
     });
     for (pod, turn) in turns {
@@ -172,11 +172,11 @@ fn begin_failed(
     let mut gone: Vec<&str> = Vec::new();
     let terms = StopImpact { without_engine: true, ..StopImpact::default() };
     for pod in failed {
+        let view = &TurnView::of(context, ledger, restart, scheduled[&*pod.uid]);
         let begun = context.preflight(pod).and_then(|manager| {
-            may_change_alone(context, ledger, restart, pod, manager)?;
-            let index = scheduled[&*pod.uid];
-            may_be_deleted(context, ledger, restart, &restart.members[index], pod)?;
-            begin(context, ledger, restart, index, pod, manager, &terms)
+            may_change_alone(view, pod, manager)?;
+            may_be_deleted(view, pod)?;
+            begin(view, pod, manager, &terms)
         });
         match begun {
             Ok(begun) => {
@@ -274,8 +274,7 @@ pub(crate) fn may_begin_at_all(context: &Context<'_>, ledger: &Ledger, restart: 
 
 /// Passes unless there is a start debt for this very pod.
 pub(crate) fn is_owed_no_start(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Check {
-    let is_owed = |ledger: &Ledger| ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
-    if is_owed(ledger) || is_owed(&context.snapshot.ledger) {
+    if ledger.owes_start(&pod.uid) || context.snapshot.ledger.owes_start(&pod.uid) {
         return refuse(
             Code::Debts,
             format!("{} is started first (Degraded in status.conditions)", pod.node),

@@ -120,7 +120,8 @@ fn begin_each(
             if is_started_later(ledger, pod, manager) {
                 return Ok(leave_out(index, member));
             }
-            begin(context, ledger, restart, index, pod, manager, terms)
+            let view = &TurnView { context, ledger, restart, index, member };
+            begin(view, pod, manager, terms)
         });
         changes.merge(begun.map_err(|blocker| vec![Wait::pod(uid, blocker)])?);
     }

@@ -112,10 +112,9 @@ pub(crate) fn before_start(
 ) -> Option<Changes> {
     let frozen = debt.checksum.as_ref()?;
     if is_up(manager) {
-        let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
         // A person has started it. Our start has no further effect then, and must not be refused.
         let any = || replace(debt, StartDebt { checksum: None, ..debt.clone() });
-        return (runs_on != Some(frozen)).then(any);
+        return (manager.runs_on() != Some(frozen)).then(any);
     }
     match config_to_start_on(context, ledger, debt, frozen, pod, manager) {
         Ok(config) if config == frozen => None,
@@ -251,10 +250,10 @@ fn others_are_current(context: &Context<'_>, pod: &Pod) -> bool {
     let others = context.index.pods().filter(|other| other.uid != pod.uid);
     let mut known = others.filter_map(|other| Some((other, other.manager.as_ref().ok()?)));
     known.all(|(other, manager)| {
-        let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
         !is_up(manager)
             || other.ignores_change
-            || expected_now(other, manager).is_ok_and(|expected| expected.as_ref() == runs_on)
+            || expected_now(other, manager)
+                .is_ok_and(|expected| expected.as_ref() == manager.runs_on())
     })
 }
 

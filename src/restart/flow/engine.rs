@@ -42,6 +42,14 @@ pub(crate) fn clean_up(view: &TurnView<'_, '_>) -> Result<(), Turn> {
     lift_limit(view)
 }
 
+/// The ledger changes of a member that no longer holds a slot: what it owed is released, or owed by nobody.
+pub(crate) fn settle(context: &Context<'_>, ledger: &Ledger, uid: &str) -> Vec<LedgerChange> {
+    let mut changes = Vec::from_iter(release_allocation(context, ledger, uid));
+    changes.extend(record::settle(context, ledger, uid));
+    changes.extend(voting::settle(context, ledger, uid));
+    changes
+}
+
 /// The value we set: primaries are still allocated, replicas are not.
 const OURS: &str = "primaries";
 
@@ -260,11 +268,7 @@ pub(crate) fn limit_left_behind(allocation: &Allocation, debt: &AllocationDebt) 
 
 /// The ledger change of a finished member, which no longer holds allocation. If no member holds it, and it
 /// was restored already or never set, the debt is gone.
-pub(crate) fn release_allocation(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    uid: &str,
-) -> Option<LedgerChange> {
+fn release_allocation(context: &Context<'_>, ledger: &Ledger, uid: &str) -> Option<LedgerChange> {
     let debt = ledger.debts.allocation.as_ref()?;
     let is_restored = context.index.allocation().is_ok_and(|allocation| {
         allocation.marker.as_ref().is_none_or(|marker| marker.restart != debt.restart)

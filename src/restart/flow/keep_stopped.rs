@@ -9,7 +9,7 @@ use crate::flow::member::stop::end_drain;
 use crate::flow::member::update::rollback::is_due_of;
 use crate::flow::observed::not_paused;
 use crate::index::{Lookup, Marks};
-use crate::ledger::{LedgerChange, RestartChange};
+use crate::ledger::LedgerChange;
 use crate::needs_coordinated::needs_coordinated_between;
 use crate::{
     Action, Blocker, Code, Context, Ending, KeptStopped, Ledger, Manager, MemberStep, Outcome, Pod,
@@ -132,7 +132,7 @@ fn may_be_stopped<'a>(
     }
     let debts = &ledger.debts;
     // The node's vote comes back once its pod is rolled back, and that happens after the stop.
-    let waits_for_the_stop = debts.start.iter().any(|debt| debt.pod_uid == pod.uid)
+    let waits_for_the_stop = ledger.owes_start(&pod.uid)
         && debts.exclusion.as_ref().is_some_and(|debt| debt.pod_uid == pod.uid);
     let is_exclusion_due = !waits_for_the_stop && is_exclusion_due(context, ledger);
     let holds_up = |debt: &StartDebt| debt.pod_uid != pod.uid && is_waited_for(context, debt);
@@ -178,7 +178,7 @@ fn leave_restart(ledger: &Ledger, pod: &Pod) -> Changes {
         Some(Ending { outcome: Outcome::Interfered, reason: "it must stay stopped".into() });
     let pod_uids = vec![pod.uid.clone()];
     changes.change(LedgerChange::ReleaseAllocation { pod_uids, is_restored: false });
-    changes.change(RestartChange::SetMember { index, member: Box::new(left) });
+    changes.set_member(index, left);
     changes
 }
 
@@ -242,7 +242,7 @@ fn release(
     pod: &Pod,
 ) -> Result<Changes, Blocker> {
     let manager = context.index.manager(&pod.uid)?;
-    if ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid) {
+    if ledger.owes_start(&pod.uid) {
         refuse(Code::Debts, "its pod is rolled back before it is started")?;
     }
     let is_decided = kept.releasing && manager.sequence >= kept.sequence;
@@ -300,7 +300,7 @@ fn start_on(
 ) -> (ConfigChoice, Option<String>) {
     if manager.desired == Desired::Running {
         // The engine was never stopped.
-        return (ConfigChoice::Mounted, manager.run.as_ref().and_then(|run| run.checksum.clone()));
+        return (ConfigChoice::Mounted, manager.runs_on().cloned());
     }
     let good = manager.last_good.as_deref().filter(|_| context.policy.rollback);
     if let (Some(good), Some(mounted)) = (good, manager.mounted.as_deref())

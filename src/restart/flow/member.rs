@@ -14,9 +14,7 @@ pub(crate) mod update;
 
 use crate::changes::Changes;
 use crate::flow::answers::{is_overtaken, overtaken, start_above};
-use crate::flow::engine::{
-    is_limited_for, lift_limit, needs_limit, record, release_allocation, voting,
-};
+use crate::flow::engine::{is_limited_for, lift_limit, needs_limit, record, settle};
 use crate::flow::member::bring_back::abort;
 use crate::flow::member::give_back::why_not;
 use crate::flow::member::replaced::needs_no_turn;
@@ -136,20 +134,20 @@ fn restart_member(view: &TurnView<'_, '_>) -> Turn {
 
 /// The next step of a member whose manager is unreachable, for the reason `unknown`.
 pub(crate) fn without_manager(view: &TurnView<'_, '_>, pod: &Pod, unknown: Blocker) -> Turn {
-    let TurnView { context, member, .. } = *view;
+    let TurnView { member, .. } = *view;
     if start::was_proven(member, pod) {
         return start::done_until(&unknown.message);
     }
     if let Some(why) = gives_back(view, Some(pod)) {
         return Turn::GiveBack(why);
     }
-    until_limit_lifted(view, update::without_manager(context, member, pod, unknown))
+    until_limit_lifted(view, update::without_manager(view, pod, unknown))
 }
 
 /// Reason why a member that was not stopped, as far as is known, gives its slot back. If its stop has arrived
 /// all the same, its manager says so later, and the member is started as planned.
 pub(crate) fn gives_back(view: &TurnView<'_, '_>, pod: Option<&Pod>) -> Option<GiveBack> {
-    let TurnView { context, ledger, restart, member, .. } = *view;
+    let TurnView { context, restart, member, .. } = *view;
     if restart.ending.is_some() || !lists_old_process(context, member) {
         return None;
     }
@@ -160,7 +158,7 @@ pub(crate) fn gives_back(view: &TurnView<'_, '_>, pod: Option<&Pod>) -> Option<G
     if !is_limited_for(view) {
         return None;
     }
-    let blocker = why_not(context, ledger, restart, pod, is_over_time(context, member, 1))?;
+    let blocker = why_not(view, pod, is_over_time(context, member, 1))?;
     Some(GiveBack { reason: blocker.message, by_rule: true })
 }
 
@@ -178,9 +176,7 @@ pub(crate) fn finish_member(view: &TurnView<'_, '_>, ending: Ending) -> Changes 
     let TurnView { context, ledger, index, member, .. } = *view;
     let uid = &member.pod_uid;
     let mut changes = Changes::default();
-    changes.ledger.extend(release_allocation(context, ledger, uid));
-    changes.ledger.extend(record::settle(context, ledger, uid));
-    changes.ledger.extend(voting::settle(context, ledger, uid));
+    changes.ledger.extend(settle(context, ledger, uid));
     let (reason, message) = match ending.outcome {
         Outcome::Done if ending.reason.is_empty() => {
             (Reason::NodeRestarted, format!("{} is back", member.node))
@@ -215,7 +211,7 @@ pub(crate) fn finish_member(view: &TurnView<'_, '_>, ending: Ending) -> Changes 
             }
         }
     };
-    changes.change(RestartChange::SetMember { index, member: Box::new(finished) });
+    changes.set_member(index, finished);
     changes
 }
 
@@ -224,11 +220,8 @@ pub(crate) fn finish_member(view: &TurnView<'_, '_>, ending: Ending) -> Changes 
 const LONGEST_RECOVERY: u64 = 5_000;
 
 /// Passes once no shard recovers, if nothing is gained by waiting for that, or after [`LONGEST_RECOVERY`].
-pub(crate) fn until_recovered(
-    context: &Context<'_>,
-    restart: &Restart,
-    manager: &Manager,
-) -> Result<(), Turn> {
+pub(crate) fn until_recovered(view: &TurnView<'_, '_>, manager: &Manager) -> Result<(), Turn> {
+    let TurnView { context, restart, .. } = *view;
     let Some(left) = left(context, manager) else { return Ok(()) };
     if !another_waits_for_green(&context.policy.disabled, restart) || !recovers(context) {
         return Ok(());

@@ -51,8 +51,8 @@ pub(crate) fn is_to_be_stopped(context: &Context<'_>, pod: &Pod) -> bool {
 
 /// True if another client has stopped the engine of this pod: no entry of ours says that we have.
 pub(crate) fn is_stopped_by_another(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> bool {
-    let is_owed = ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
-    let is_ours = is_owed || ledger.kept_stopped.iter().any(|kept| kept.pod_uid == pod.uid);
+    let is_ours = ledger.owes_start(&pod.uid)
+        || ledger.kept_stopped.iter().any(|kept| kept.pod_uid == pod.uid);
     let manager = context.index.manager(&pod.uid);
     !is_ours && manager.is_ok_and(|manager| manager.desired == Desired::Stopped)
 }

@@ -22,8 +22,8 @@ use crate::flow::requests::pod_phases::{
 use crate::flow::target::members_of;
 use crate::ledger::{LedgerChange, OwnKind};
 use crate::{
-    Action, Blocker, Code, Context, Direction, Ending, LastRestart, Ledger, MAX_HANDLED, Once,
-    Outcome, Phase, Pod, Reason, Request, Restart, annotation,
+    Action, Blocker, Code, Context, Ending, LastRestart, Ledger, MAX_HANDLED, Outcome, Phase, Pod,
+    Reason, Request, Restart, annotation,
 };
 
 /// True if the reconciler requested this restart itself, for changed templates or configs.
@@ -365,17 +365,8 @@ pub(crate) fn open(context: &Context<'_>, request: Request) -> Changes {
         message = format!("{message}, without {}", request.skip_rules.join(", "));
     }
     changes.event(None, Reason::RestartStarted, message);
-    changes.change(LedgerChange::OpenRestart(Box::new(Restart {
-        request,
-        started: context.snapshot.now,
-        began: None,
-        stuck_since: None,
-        direction: Direction::default(),
-        ending: None,
-        once: Once::default(),
-        frozen: None,
-        members,
-    })));
+    let restart = Restart::new(request, context.snapshot.now, members);
+    changes.change(LedgerChange::OpenRestart(Box::new(restart)));
     changes
 }
 

@@ -16,6 +16,18 @@ pub(crate) struct TurnView<'t, 'a> {
     pub(crate) member: &'t Member,
 }
 
+impl<'t, 'a> TurnView<'t, 'a> {
+    /// The member at this place.
+    pub(crate) fn of(
+        context: &'t Context<'a>,
+        ledger: &'t Ledger,
+        restart: &'t Restart,
+        index: usize,
+    ) -> Self {
+        Self { context, ledger, restart, index, member: &restart.members[index] }
+    }
+}
+
 /// The result of one member's turn.
 #[derive(Debug)]
 pub(crate) enum Turn {

@@ -252,6 +252,21 @@ pub struct Compensation {
 }
 
 impl Restart {
+    /// A restart that is accepted now and has not begun.
+    pub(crate) fn new(request: Request, started: Time, members: Vec<Member>) -> Self {
+        Self {
+            request,
+            started,
+            began: None,
+            stuck_since: None,
+            direction: Direction::default(),
+            ending: None,
+            once: Once::default(),
+            frozen: None,
+            members,
+        }
+    }
+
     /// True if nodes wait for their turn.
     pub fn has_scheduled(&self) -> bool {
         self.members.iter().any(|member| member.step == MemberStep::Scheduled)

@@ -254,8 +254,8 @@ pub(super) fn wait_for_a_person(down: &DownNodes<'_>) -> bool {
 /// True if nobody starts the node's engine: neither its manager, nor a restart that includes it, under
 /// way or queued, nor a start debt.
 fn needs_a_person(snapshot: &Snapshot, members: &BTreeMap<&str, &Member>, pod: &Pod) -> bool {
-    let Ledger { queued, debts, .. } = &snapshot.ledger;
-    let is_owed = debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
+    let Ledger { queued, .. } = &snapshot.ledger;
+    let is_owed = snapshot.ledger.owes_start(&pod.uid);
     let has_its_turn =
         members.get(pod.uid.as_str()).is_some_and(|member| member.step != MemberStep::Finished);
     // Its role and zone are not known while it is down.

@@ -110,6 +110,11 @@ impl Manager {
         self.state == State::Running && self.ready != Some(false)
     }
 
+    /// Checksum of the config of the engine's current run, if it is certain.
+    pub(crate) fn runs_on(&self) -> Option<&String> {
+        self.run.as_ref()?.checksum.as_ref()
+    }
+
     /// A time of the manager's clock, by the clock of the reconciler.
     pub(crate) fn in_our_time(&self, at: Time) -> Time {
         Time(at.0.saturating_add_signed(self.clock_ahead.saturating_mul(-1000)))

@@ -200,7 +200,7 @@ impl Pod {
         let (Sources::Checksum(wanted), Ok(manager)) = (&self.sources, &self.manager) else {
             return None;
         };
-        let runs_on = manager.run.as_ref()?.checksum.as_deref()?;
+        let runs_on = manager.runs_on()?;
         Some((runs_on, wanted))
     }
 }

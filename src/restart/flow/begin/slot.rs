@@ -11,6 +11,7 @@ use crate::flow::member::replaced::until_started;
 use crate::flow::member::update::frozen_update::freeze;
 use crate::flow::member::update::step_of;
 use crate::flow::observed::{describe_zone, expected_now};
+use crate::flow::turn::TurnView;
 use crate::index::{Lookup, NameSet};
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::rules::{Evaluation, NAMED, StopImpact, list_names};
@@ -23,14 +24,12 @@ use crate::{
 /// answer (`terms.without_engine`) and does not, there is no old process, and nothing is changed on the
 /// engine.
 pub(crate) fn begin(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    index: usize,
+    view: &TurnView<'_, '_>,
     pod: &Pod,
     manager: &Manager,
     terms: &StopImpact,
 ) -> Result<Changes, Blocker> {
+    let TurnView { context, ledger, restart, index, member, .. } = *view;
     let engine = match context.index.engine() {
         Ok(engine) => Some(engine),
         Err(_) if terms.without_engine => None,
@@ -38,10 +37,6 @@ pub(crate) fn begin(
     };
     is_owed_no_start(context, ledger, pod)?;
     let expected = expected_now(pod, manager)?;
-    let Some(member) = restart.members.get(index).filter(|one| one.pod_uid == pod.uid) else {
-        let message = "it is not a member of this restart".into();
-        return Err(Blocker { code: Code::NotItsTurn, message });
-    };
     let node = context.index.node(&pod.node);
     let mut begun = member.clone();
     begun.step = MemberStep::Restarting;
@@ -70,7 +65,7 @@ pub(crate) fn begin(
         }
     }
     changes.events.push(begun_event(&begun, &terms.describe(hands_over)));
-    changes.change(RestartChange::SetMember { index, member: Box::new(begun) });
+    changes.set_member(index, begun);
     changes.change(RestartChange::Begin(context.snapshot.now));
     Ok(changes)
 }
@@ -129,7 +124,8 @@ pub(crate) fn begin_zone<'a>(
     not_just_given_back(context, restart).map_err(waits)?;
     let mut changes = Changes::default();
     for (pod, (manager, terms)) in candidates.iter().copied().zip(judged) {
-        let begun = begin(context, ledger, restart, scheduled[&*pod.uid], pod, manager, &terms);
+        let view = &TurnView::of(context, ledger, restart, scheduled[&*pod.uid]);
+        let begun = begin(view, pod, manager, &terms);
         changes.merge(begun.map_err(|blocker| block_all(vec![(pod, blocker)]))?);
     }
     Ok(changes)

@@ -50,7 +50,7 @@ pub(crate) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
             }
             Err(Turn::Abort(reason)) => {
                 all_back = false;
-                changes.merge(try_again(context, index, member, &reason));
+                changes.merge(try_again(view, &reason));
             }
             Err(turn) => {
                 all_back = false;
@@ -221,7 +221,7 @@ fn prove(view: &TurnView<'_, '_>, manager: &Manager, is_late: bool) -> Result<()
 /// engine is stopped, too; or, while nothing may be stopped, if it runs on the config that it is to be
 /// started on.
 fn stop_new_pod(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result<(), Turn> {
-    let TurnView { context, restart, member, .. } = *view;
+    let TurnView { context, member, .. } = *view;
     if manager.sequence >= member.stop_sequence {
         // An engine that has ended by itself can be started without a stop.
         let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);
@@ -231,7 +231,7 @@ fn stop_new_pod(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result
             Err(wait(Code::Stopping, describe_state(manager)))
         };
     }
-    match may_stop(context, restart) {
+    match may_stop(view) {
         Err(_) if is_on_expected(manager, member) => return Ok(()),
         other => other?,
     }
@@ -248,7 +248,8 @@ fn stop_new_pod(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result
 }
 
 /// Passes unless the cluster is paused, or the restart was cancelled and can turn back.
-fn may_stop(context: &Context<'_>, restart: &Restart) -> Result<(), Turn> {
+fn may_stop(view: &TurnView<'_, '_>) -> Result<(), Turn> {
+    let TurnView { context, restart, .. } = *view;
     not_paused(context)?;
     match restart.ending.as_ref().filter(|_| restart.direction == Direction::Open) {
         Some(ending) => Err(Turn::Abort(ending.reason.clone())),
@@ -257,7 +258,8 @@ fn may_stop(context: &Context<'_>, restart: &Restart) -> Result<(), Turn> {
 }
 
 /// Retries a failed start with a new sequence, in a restart that only goes forward.
-fn try_again(context: &Context<'_>, index: usize, member: &Member, reason: &str) -> Changes {
+fn try_again(view: &TurnView<'_, '_>, reason: &str) -> Changes {
+    let TurnView { context, index, member, .. } = *view;
     let mut changes = Changes::default();
     let uid = &member.pod_uid;
     let is_due = context.snapshot.now.since(member.since) >= RETRY;
@@ -265,7 +267,7 @@ fn try_again(context: &Context<'_>, index: usize, member: &Member, reason: &str)
         let mut again = member.clone();
         again.since = context.snapshot.now;
         again.start_sequence = start_above(member, manager.sequence);
-        changes.change(RestartChange::SetMember { index, member: Box::new(again) });
+        changes.set_member(index, again);
     } else {
         let message = format!("{reason}; others have joined, so it is retried and not reverted");
         changes.wait(uid, Code::Joining, message);

@@ -189,7 +189,7 @@ fn stop_member(view: &TurnView<'_, '_>) -> Result<Stop, Turn> {
         Shown::ResumedOnAnother => Err(Turn::change(stop_once_more(member))),
         Shown::Done => Ok(Stop::Done),
         Shown::Stopping(manager) if is_late => late(describe_state(manager)),
-        Shown::Stopping(manager) => Ok(pending(context, member, pod, manager)),
+        Shown::Stopping(manager) => Ok(pending(view, pod, manager)),
         Shown::NotStopped(_) if let Some(ending) = ending => {
             Err(Turn::Abort(ending.reason.clone()))
         }
@@ -198,11 +198,11 @@ fn stop_member(view: &TurnView<'_, '_>) -> Result<Stop, Turn> {
             not_paused(context)?;
             if is_forward {
                 may_be_stopped_again(context, pod, manager)?;
-                know_process(context, member)?;
+                know_process(view)?;
             } else {
                 context.preflight(pod)?;
             }
-            until_mounted(context, member, pod, manager, false)?;
+            until_mounted(view, pod, manager, false)?;
             Ok(Stop::Due)
         }
     }
@@ -249,7 +249,8 @@ fn stop_once_more(member: &Member) -> Member {
 }
 
 /// Progress of a stop that was accepted while the engine is not stopped yet.
-fn pending(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> Stop {
+fn pending(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Stop {
+    let TurnView { context, member, .. } = *view;
     let resume = Some(resume_on(member.expected.clone()));
     if let Some(action) = end_drain(context, pod, manager, member.stop_sequence, resume, false) {
         return Stop::Draining(Box::new(action));
@@ -259,7 +260,8 @@ fn pending(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager)
 }
 
 /// Writes the old process to the ledger if the engine was unreachable before.
-fn know_process(context: &Context<'_>, member: &Member) -> Result<(), Turn> {
+fn know_process(view: &TurnView<'_, '_>) -> Result<(), Turn> {
+    let TurnView { context, member, .. } = *view;
     let node = context.index.node(&member.node).filter(|_| member.ephemeral_id.is_none());
     let Some(node) = node else { return Ok(()) };
     let mut known = member.clone();
@@ -336,7 +338,7 @@ fn freeze(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes 
         let (Some(pod), Ok(manager)) = (pod, context.index.manager(&member.pod_uid)) else {
             return changes;
         };
-        if let Err(turn) = until_mounted(context, member, pod, manager, true) {
+        if let Err(turn) = until_mounted(view, pod, manager, true) {
             if is_over_time(context, member, 2) && replaced::may_turn_back(ledger) {
                 let reason = "the new config was not mounted in every pod in time";
                 return revert_config(context, restart, reason, changes.waits);

@@ -60,16 +60,12 @@ pub(crate) fn supersede(context: &Context<'_>, ledger: &Ledger) -> Changes {
     // The marker beside the setting has the id of the restart that set it; so has the debt.
     let tightened = restart.once.allocation && ledger.debts.allocation.is_some();
     changes.change(LedgerChange::SetAllocationDebt(taken.allocation));
+    let now = context.snapshot.now;
     changes.change(LedgerChange::OpenRestart(Box::new(Restart {
-        request: request.clone(),
-        started: context.snapshot.now,
-        began: Some(context.snapshot.now),
-        stuck_since: None,
+        began: Some(now),
         direction: Direction::Forward,
-        ending: None,
         once: Once { allocation: tightened, flush: false },
-        frozen: None,
-        members: taken.members,
+        ..Restart::new(request.clone(), now, taken.members)
     })));
     changes
 }
@@ -123,26 +119,15 @@ fn take_over(
         }
     }
     members.sort_by(|one, other| one.node.cmp(&other.node));
-    let next = Restart {
-        request: request.clone(),
-        started: context.snapshot.now,
-        began: None,
-        stuck_since: None,
-        direction: Direction::Forward,
-        ending: None,
-        once: Once::default(),
-        frozen: None,
-        members: Vec::new(),
-    };
+    let next = Restart::new(request.clone(), context.snapshot.now, Vec::new());
     may_begin(context, ledger, &next).map_err(|refusal| refusal.message)?;
     let active = active(restart).map(|(_, one)| (one.pod_uid.as_str(), one));
     let active: Lookup<'_, &Member> = active.collect();
     // This leaves out a node that a person has stopped since then, and one that is owed a start: it is down,
     // so it runs on no other config.
-    let is_owed = |uid: &str| ledger.debts.start.iter().any(|debt| debt.pod_uid == uid);
     members.retain(|member| {
         let uid = member.pod_uid.as_str();
-        active.contains_key(uid) || !(is_kept_down(context, uid) || is_owed(uid))
+        active.contains_key(uid) || !(is_kept_down(context, uid) || ledger.owes_start(uid))
     });
     for member in &mut members {
         let begun = begun_again(context, member, active.get(&*member.pod_uid).copied());

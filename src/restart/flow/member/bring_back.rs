@@ -202,7 +202,7 @@ fn send_back(
         let resume = Some(resume_on(checksum));
         return Turn::act(Action::Stop { uid, sequence: stop, drain: 0, resume, exit: false });
     }
-    start_back(context, member, manager, back)
+    start_back(view, manager, back)
 }
 
 /// The compensation that would be chosen now.
@@ -214,12 +214,8 @@ fn better(view: &TurnView<'_, '_>, manager: &Manager) -> Compensation {
 }
 
 /// Sends the start of a compensation, once the engine is no longer being stopped and its pod is rolled back.
-fn start_back(
-    context: &Context<'_>,
-    member: &Member,
-    manager: &Manager,
-    back: &Compensation,
-) -> Turn {
+fn start_back(view: &TurnView<'_, '_>, manager: &Manager, back: &Compensation) -> Turn {
+    let TurnView { context, member, .. } = *view;
     if is_ending(manager.state) || manager.state == State::Stuck {
         let message = format!("{}; it is started after that", describe_state(manager));
         return wait(Code::Aborting, message);
@@ -239,14 +235,13 @@ fn after_refusal(
     back: &Compensation,
     ending: &Ending,
 ) -> Turn {
-    let TurnView { context, member, .. } = *view;
     let mut next = better(view, manager);
     if next.stop_sequence.is_none() && back.config == ConfigChoice::LastGood {
         next.config = ConfigChoice::Mounted;
     }
     if next.stop_sequence.is_none() && next.config == back.config {
         // There is no other config to start on; the manager decides again on the same request.
-        return start_back(context, member, manager, back);
+        return start_back(view, manager, back);
     }
     change_compensation(view, ending, next, back.start_sequence)
 }
@@ -368,10 +363,9 @@ pub(crate) fn compensation_for(
     match manager.state {
         // The engine runs: on its old config, or on the config of our start.
         State::Starting | State::Running => {
-            let run = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
             let is_stopped_by_us =
                 manager.sequence >= member.start_sequence || has_resumed(manager, member);
-            if run == Some(last_good) || !is_stopped_by_us {
+            if manager.runs_on() == Some(last_good) || !is_stopped_by_us {
                 return start(ConfigChoice::Mounted);
             }
             let config = ConfigChoice::LastGood;

@@ -12,16 +12,13 @@
 use crate::changes::{Changes, Check, refuse};
 use crate::flow::answers::{is_ending, is_overtaken, overtaken, runs_on_another, was_refused};
 use crate::flow::engine::record::{prepares, records};
-use crate::flow::engine::{
-    clean_up, is_tight, is_to_be_flushed, lift_limit, record, release_allocation, voting,
-};
+use crate::flow::engine::{clean_up, is_tight, is_to_be_flushed, lift_limit, settle};
 use crate::flow::member::start::{not_mounted, send_start};
-use crate::flow::member::update::frozen_update::may_be_replaced;
+use crate::flow::member::update::frozen_update::planned_update_fits;
 use crate::flow::member::update::is_carried_out;
 use crate::flow::observed::{describe_zone, expected_now, has_joined, is_over_time};
 use crate::flow::target::scheduled;
 use crate::flow::turn::{GiveBack, Turn, TurnView, wait};
-use crate::ledger::RestartChange;
 use crate::{
     Blocker, Code, Context, Ledger, Manager, Member, MemberStep, Pod, Reason, Restart, Time,
 };
@@ -47,7 +44,7 @@ pub(crate) fn begin(
     let mut changes = Changes::default();
     let message = format!("{} is not stopped now, and waits again: {}", member.node, why.reason);
     changes.event(Some(&member.pod_uid), Reason::SlotGivenBack, message);
-    changes.change(RestartChange::SetMember { index, member: Box::new(giving) });
+    changes.set_member(index, giving);
     changes
 }
 
@@ -104,7 +101,7 @@ enum Shown {
 }
 
 fn shown(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result<Shown, Blocker> {
-    let TurnView { context, member, .. } = *view;
+    let TurnView { member, .. } = *view;
     let is_start_taken =
         manager.sequence >= member.start_sequence && !was_refused(manager, member.start_sequence);
     Ok(if is_overtaken(manager, member) {
@@ -114,7 +111,7 @@ fn shown(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result<Shown,
         if ends { Shown::Ending } else { Shown::NotDecided }
     } else if runs_on_another(manager, member) {
         Shown::ResumedOnAnother
-    } else if !was_stopped(context, member, manager)? {
+    } else if !was_stopped(view, manager)? {
         Shown::Kept
     } else if is_start_taken && !is_carried_out(member, pod) {
         Shown::StartedTooEarly
@@ -170,7 +167,8 @@ fn clean_up_after_saved(view: &TurnView<'_, '_>, manager: &Manager) -> Result<()
 }
 
 /// True if our stop took effect before the manager decided on our start.
-fn was_stopped(context: &Context<'_>, member: &Member, manager: &Manager) -> Result<bool, Blocker> {
+fn was_stopped(view: &TurnView<'_, '_>, manager: &Manager) -> Result<bool, Blocker> {
+    let TurnView { context, member, .. } = *view;
     if manager.sequence < member.start_sequence {
         return Ok(true);
     }
@@ -186,14 +184,10 @@ fn was_stopped(context: &Context<'_>, member: &Member, manager: &Manager) -> Res
 /// Lets the member wait for its turn again, and releases its debts.
 fn wait_again(view: &TurnView<'_, '_>, pod: &Pod) -> Turn {
     let TurnView { context, ledger, member, .. } = *view;
-    let uid = &member.pod_uid;
-    let mut changes = Changes::default();
-    changes.ledger.extend(release_allocation(context, ledger, uid));
-    changes.ledger.extend(record::settle(context, ledger, uid));
-    changes.ledger.extend(voting::settle(context, ledger, uid));
-    let mut again = scheduled(pod, context.snapshot.now);
-    again.given_back = member.given_back;
-    Turn::Change(Box::new(again), Box::new(changes))
+    let again = scheduled(pod, context.snapshot.now);
+    let again = Member { given_back: member.given_back, ..again };
+    let ledger = settle(context, ledger, &member.pod_uid);
+    Turn::Change(Box::new(again), Box::new(Changes { ledger, ..Changes::default() }))
 }
 
 /// Passes unless a slot was given back a short while ago: the backoff must be over.
@@ -225,12 +219,8 @@ fn next_slot(member: &Member) -> Time {
 /// Passes if a member may be stopped. For a node that is restarted with its zone, all nodes of the
 /// zone must be ready to be stopped. Once one of them is stopped this is not checked again, and
 /// each of the others is stopped as soon as it can be.
-pub(crate) fn may_stop(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    pod: &Pod,
-) -> Check {
+pub(crate) fn may_stop(view: &TurnView<'_, '_>, pod: &Pod) -> Check {
+    let TurnView { context, ledger, restart, .. } = *view;
     if restart.request.goes_as_a_whole() {
         context.zone_may_stop(|| zone_may_stop(context, ledger, restart))?;
     }
@@ -240,16 +230,11 @@ pub(crate) fn may_stop(
 /// Reason why a member must give its slot back: a rule no longer allows its stop, or in a zone that of any of
 /// its nodes; or the node hangs. Copies that are only moving are ready soon, also while allocation is
 /// limited: they are waited for until `is_late`.
-pub(crate) fn why_not(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    pod: &Pod,
-    is_late: bool,
-) -> Option<Blocker> {
+pub(crate) fn why_not(view: &TurnView<'_, '_>, pod: &Pod, is_late: bool) -> Option<Blocker> {
+    let TurnView { context, ledger, restart, .. } = *view;
     let evaluation = context.stop_evaluation(ledger).ok()?;
     let says_no = |pod: &Pod| {
-        if let Err(blocker) = may_be_replaced(context, restart, pod) {
+        if let Err(blocker) = planned_update_fits(context, restart, pod) {
             return Some(blocker);
         }
         let blocker = evaluation.check_before_stop(pod, &restart.request).err()?;

@@ -280,7 +280,7 @@ pub(crate) fn needs_no_turn(context: &Context<'_>, restart: &Restart, pod: &Pod)
 
 /// True if the engine runs on the config that it would be started on now.
 fn runs_on_expected(pod: &Pod, manager: &Manager) -> bool {
-    let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
+    let runs_on = manager.runs_on();
     match &pod.sources {
         Sources::Checksum(wanted) => runs_on == Some(wanted) || pod.ignores_change,
         Sources::Unknown(_) => runs_on == manager.mounted.as_ref(),
@@ -316,47 +316,32 @@ pub(crate) fn until_started(
 }
 
 /// Passes, before the stop, unless the pod or its container would take the only copy of something with it.
-pub(crate) fn may_be_deleted(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-    pod: &Pod,
-) -> Check {
-    match deletion_in(context, restart, member, pod) {
+pub(crate) fn may_be_deleted(view: &TurnView<'_, '_>, pod: &Pod) -> Check {
+    match deletion_in(view, pod) {
         None => Ok(()),
-        Some(deletion) => check(context, ledger, pod, deletion),
+        Some(deletion) => check(view, pod, deletion),
     }
 }
 
 /// Passes, after the stop, if [`may_be_deleted`] does or only a container is deleted: the other container may
 /// be there already, and then has to be started.
-pub(crate) fn may_be_replaced(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    member: &Member,
-    pod: &Pod,
-) -> Check {
-    match deletion_in(context, restart, member, pod) {
+pub(crate) fn may_be_replaced(view: &TurnView<'_, '_>, pod: &Pod) -> Check {
+    match deletion_in(view, pod) {
         None | Some(Deletion::Container) => Ok(()),
         Some(deletion @ (Deletion::Pod | Deletion::PodOfUnknown | Deletion::Elsewhere)) => {
-            check(context, ledger, pod, deletion)
+            check(view, pod, deletion)
         }
     }
 }
 
-fn deletion_in(
-    context: &Context<'_>,
-    restart: &Restart,
-    member: &Member,
-    pod: &Pod,
-) -> Option<Deletion> {
+fn deletion_in(view: &TurnView<'_, '_>, pod: &Pod) -> Option<Deletion> {
+    let TurnView { context, restart, member, .. } = *view;
     let fixed = member.update.as_ref().and_then(|fixed| Deletion::of(&fixed.update));
     deletion(context.policy, restart.request.strategy, fixed, pod)
 }
 
-fn check(context: &Context<'_>, ledger: &Ledger, pod: &Pod, deletion: Deletion) -> Check {
+fn check(view: &TurnView<'_, '_>, pod: &Pod, deletion: Deletion) -> Check {
+    let TurnView { context, ledger, .. } = *view;
     let evaluation = context.stop_evaluation(ledger).map_err(|blocker| Blocker {
         message: format!(
             "{}, and it is unknown whether it holds the only copy of data: {}",

@@ -61,7 +61,7 @@ pub(crate) fn start(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Tu
             let message = "its manager has started its engine before its pod was changed";
             if is_late { Turn::Abort(message.into()) } else { wait(Code::NewContainer, message) }
         }
-        Stopped::Resumed if is_late && had_its_time(context, member, manager) => {
+        Stopped::Resumed if is_late && had_its_time(view, manager) => {
             let state = describe_state(manager);
             Turn::Abort(format!("its manager does not accept our start: {state}"))
         }
@@ -105,20 +105,18 @@ fn end_drain_or_wait(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> T
 
 /// Passes once a stopped member can be started: its pod is changed, and its config is mounted.
 fn until_startable(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result<(), Turn> {
-    let TurnView { context, ledger, member, .. } = *view;
     if let Some(reason) = why_not_started(view, pod) {
         return Err(Turn::Abort(reason));
     }
-    if let Some(restart) = &ledger.restart {
-        may_be_replaced(context, ledger, restart, member, pod)?;
-    }
-    until_carried_out(context, member, pod)?;
-    until_mounted(context, member, pod, manager, true)
+    may_be_replaced(view, pod)?;
+    until_carried_out(view, pod)?;
+    until_mounted(view, pod, manager, true)
 }
 
 /// True if an engine that its manager restarted by itself has had a phase to come back while we watched: one
 /// that is ready has served for a phase, and one that is not has had no process end since `member.since`.
-fn had_its_time(context: &Context<'_>, member: &Member, manager: &Manager) -> bool {
+fn had_its_time(view: &TurnView<'_, '_>, manager: &Manager) -> bool {
+    let TurnView { context, member, .. } = *view;
     if let Some(since) = manager.ready_since {
         return context.snapshot.now.since(since) >= context.policy.phase_timeout;
     }
@@ -182,7 +180,7 @@ fn started(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Started {
 
 /// The turn after the manager has decided on the start: waits until a new process is proven to serve.
 pub(crate) fn prove(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Turn {
-    let TurnView { context, member, .. } = *view;
+    let TurnView { member, .. } = *view;
     let proven = match started(view, pod, manager) {
         // The manager decides again on the same request.
         Started::Refused => return start(view, pod, manager),
@@ -194,7 +192,7 @@ pub(crate) fn prove(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Tu
             return Turn::Abort(format!("not back in time: {what}"));
         }
         Started::LateWithLabels => {
-            until_labelled(context, member, pod).and_then(|()| until_proven(view, pod, manager))
+            until_labelled(view, pod).and_then(|()| until_proven(view, pod, manager))
         }
         Started::InTime => until_proven(view, pod, manager),
     };
@@ -206,7 +204,7 @@ pub(crate) fn prove(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Tu
 
 /// Passes once a new process is proven to serve and nothing of its restart is left.
 fn until_proven(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result<(), Turn> {
-    let TurnView { context, restart, member, .. } = *view;
+    let TurnView { context, member, .. } = *view;
     if !has_joined(context, member)? {
         return Err(wait(Code::Joining, "started; the cluster does not list it yet"));
     }
@@ -230,7 +228,7 @@ fn until_proven(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result
         let message = "its labels are being changed";
         return Err(Turn::act_and_wait(action, Code::Relabelling, message));
     }
-    until_recovered(context, restart, manager)
+    until_recovered(view, manager)
 }
 
 /// True if a member whose pod has changed is proven back: then there is no rollback any more.
@@ -245,7 +243,8 @@ fn is_updated(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manag
 /// Waits for the labels of an updated member that is proven back too late: without them nobody knows which
 /// template its pod has. They get one phase, from when the member was seen to be late; the engine's settings,
 /// which are left as well, are debts.
-fn until_labelled(context: &Context<'_>, member: &Member, pod: &Pod) -> Result<(), Turn> {
+fn until_labelled(view: &TurnView<'_, '_>, pod: &Pod) -> Result<(), Turn> {
+    let TurnView { context, member, .. } = *view;
     let Some(fixed) = member.update.as_ref().filter(|_| !is_labelled(member, pod)) else {
         return Err(Turn::finish(Ending::done()));
     };
@@ -306,12 +305,12 @@ pub(crate) fn not_mounted(pod: &Pod) -> String {
 /// Passes once the sources' config is the member's expected one and is mounted. `start`: a start
 /// request with the old checksum may have been sent already; then its sequence is replaced as well.
 pub(crate) fn until_mounted(
-    context: &Context<'_>,
-    member: &Member,
+    view: &TurnView<'_, '_>,
     pod: &Pod,
     manager: &Manager,
     start: bool,
 ) -> Result<(), Turn> {
+    let TurnView { context, member, .. } = *view;
     let expected = expected_now(pod, manager)?;
     if expected != member.expected {
         let mut moved = member.clone();

@@ -12,9 +12,7 @@ use crate::flow::member::update;
 use crate::flow::observed::is_over_time;
 use crate::flow::requests::configs::may_change_alone;
 use crate::flow::turn::{GiveBack, Turn, TurnView};
-use crate::{
-    Action, Blocker, Code, Context, Drain, Endpoint, Ledger, Manager, Member, Pod, Restart, Resume,
-};
+use crate::{Action, Blocker, Code, Context, Drain, Endpoint, Manager, Pod, Resume};
 use stayput_api::State;
 
 /// Time after which a manager restarts an engine that was stopped and not started, in milliseconds. Longer
@@ -46,7 +44,7 @@ pub(crate) fn stop(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Tur
 
 /// Passes once everything is ready for the stop.
 fn prepare_stop(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result<(), Turn> {
-    let TurnView { context, ledger, restart, member, .. } = *view;
+    let TurnView { context, restart, member, .. } = *view;
     if let Some(ending) = &restart.ending {
         // This engine was not stopped. The compensation has a higher sequence than a stop that may
         // still arrive.
@@ -58,7 +56,7 @@ fn prepare_stop(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result
     // The engine has failed together with its whole set: a stop costs nothing.
     let has_failed = context.failed_sets().whole_set_failed(pod);
     let is_late = is_over_time(context, member, 1);
-    let rules_allow = || match why_not(context, ledger, restart, pod, is_late) {
+    let rules_allow = || match why_not(view, pod, is_late) {
         Some(blocker) => Err(Turn::GiveBack(GiveBack { reason: blocker.message, by_rule: true })),
         None => Ok(()),
     };
@@ -67,13 +65,13 @@ fn prepare_stop(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result
         rules_allow()?;
     }
     if is_late {
-        let why = why_not_stopped(context, ledger, restart, pod, manager);
+        let why = why_not_stopped(view, pod, manager);
         return Err(Turn::Abort(format!("not stopped in time: {why}")));
     }
     context.preflight(pod)?;
     until_started(context, restart, pod, manager)?;
     update::refresh(view, pod)?;
-    if let Err(blocker) = may_change_alone(context, ledger, restart, pod, manager) {
+    if let Err(blocker) = may_change_alone(view, pod, manager) {
         // An engine that has failed keeps nobody waiting.
         return Err(if has_failed {
             Turn::Wait(blocker)
@@ -81,16 +79,16 @@ fn prepare_stop(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result
             Turn::GiveBack(GiveBack { reason: blocker.message, by_rule: true })
         });
     }
-    until_mounted(context, member, pod, manager, false)?;
+    until_mounted(view, pod, manager, false)?;
     if has_failed {
-        may_be_deleted(context, ledger, restart, member, pod)?;
+        may_be_deleted(view, pod)?;
         return prepare_failed(view);
     }
     hand_over(view)?;
     // The rules come first, so that nothing is limited in vain.
     rules_allow()?;
     prepare_and_flush(view, manager)?;
-    Ok(may_stop(context, ledger, restart, pod)?)
+    Ok(may_stop(view, pod)?)
 }
 
 /// Passes once the engine is prepared and flushed. Both are requested at the same time, with the drain: none
@@ -109,7 +107,7 @@ fn prepare_and_flush(view: &TurnView<'_, '_>, manager: &Manager) -> Result<(), T
         Err(Turn::Act(changes, blocker)) if !changes.actions.is_empty() => (changes, blocker),
         other => return other,
     };
-    changes.actions.extend(begin_drain(context, member, manager));
+    changes.actions.extend(begin_drain(view, manager));
     let flush = || Action::Flush { node: member.node.clone() };
     changes.actions.extend(is_to_be_flushed.then(flush));
     Err(Turn::Act(changes, blocker))
@@ -126,20 +124,15 @@ fn prepare_failed(view: &TurnView<'_, '_>) -> Result<(), Turn> {
 }
 
 /// Reason of an abort before the stop: the first condition that the stop waited for.
-fn why_not_stopped(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    pod: &Pod,
-    manager: &Manager,
-) -> String {
+fn why_not_stopped(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> String {
+    let TurnView { context, .. } = *view;
     if let Err(blocker) = context.preflight(pod) {
         return blocker.message;
     }
     if let Some(why) = why_not_mounted(pod, manager) {
         return why;
     }
-    match may_stop(context, ledger, restart, pod) {
+    match may_stop(view, pod) {
         Err(blocker) => blocker.message,
         Ok(()) => "the engine was not prepared, or the stop was not answered".into(),
     }
@@ -152,7 +145,8 @@ const PROXY_DELAY: u64 = 500;
 
 /// The drain request ahead of a member's stop, sent when the preparation begins. Nothing waits for it: an
 /// older manager does not know the request, and drains after the stop only.
-fn begin_drain(context: &Context<'_>, member: &Member, manager: &Manager) -> Option<Action> {
+fn begin_drain(view: &TurnView<'_, '_>, manager: &Manager) -> Option<Action> {
+    let TurnView { context, member, .. } = *view;
     let (uid, sequence) = (member.pod_uid.clone(), member.stop_sequence);
     let serves = context.policy.drain == Drain::Auto && manager.state == State::Running;
     serves.then_some(Action::Drain { uid, sequence })

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::annotation::CONTENT;
 use crate::flow::member::update::container::{is_made_anew, last_ids, until_made_anew};
 use crate::flow::member::update::frozen_update::{is_image_of_manager_due, is_managers};
-use crate::flow::turn::{Turn, wait};
+use crate::flow::turn::{Turn, TurnView, wait};
 use crate::plan::REVISION;
 use crate::{
     Action, Change, Code, Context, LivePod, Member, MemberUpdate, Pod, PodUpdate, ResizeState,
@@ -43,11 +43,8 @@ pub(crate) fn phases(member: &Member) -> u64 {
 const ROOM_WITHIN: u64 = 30_000;
 
 /// Passes once the pod has all that the member's engine is to be started with. The engine is stopped.
-pub(crate) fn until_carried_out(
-    context: &Context<'_>,
-    member: &Member,
-    pod: &Pod,
-) -> Result<(), Turn> {
+pub(crate) fn until_carried_out(view: &TurnView<'_, '_>, pod: &Pod) -> Result<(), Turn> {
+    let TurnView { member, .. } = *view;
     let Some(fixed) = &member.update else { return Ok(()) };
     let Some(live) = &pod.live else {
         return Err(wait(Code::UpdateUnknown, "the state of its pod was not read"));
@@ -56,13 +53,13 @@ pub(crate) fn until_carried_out(
         UpdateStep::None | UpdateStep::Relabel | UpdateStep::Move => Ok(()),
         UpdateStep::Restart | UpdateStep::Container => {
             change_images(member, fixed, pod, live)?;
-            until_made_anew(context, member, fixed, pod, live)
+            until_made_anew(view, fixed, pod, live)
         }
         UpdateStep::Resize => {
             // A container of a new image starts with the new size.
-            resize(context, member, fixed, pod, live)?;
+            resize(view, fixed, pod, live)?;
             change_images(member, fixed, pod, live)?;
-            until_made_anew(context, member, fixed, pod, live)?;
+            until_made_anew(view, fixed, pod, live)?;
             until_in_effect(fixed, live)
         }
         UpdateStep::Replace => Err(replace(pod)),
@@ -141,8 +138,7 @@ fn not_refused(pod: &Pod) -> Result<(), Turn> {
 /// makes another container anyway. A lower limit of memory may never come into effect in the container that
 /// runs: the kubelet leaves the limit as it is while the container uses more.
 fn resize(
-    context: &Context<'_>,
-    member: &Member,
+    view: &TurnView<'_, '_>,
     fixed: &MemberUpdate,
     pod: &Pod,
     live: &LivePod,
@@ -155,7 +151,7 @@ fn resize(
     }
     if let Some(ResizeState::Pending(why)) = &live.resize {
         let why = format!("its Kubernetes node has no room for the new size: {why}");
-        while_it_may_pass(context, member, Some((why.as_str(), ROOM_WITHIN)))?;
+        while_it_may_pass(view, Some((why.as_str(), ROOM_WITHIN)))?;
     }
     match &live.resize {
         Some(ResizeState::Infeasible(why)) => {
@@ -272,10 +268,10 @@ pub(crate) fn kept_heap(context: &Context<'_>, member: &Member) -> Option<String
 /// Passes while a hindrance of the member (its reason, and a number of milliseconds) may still pass: for that
 /// time, from when it was first seen. The ledger has the time when it was seen until it has passed.
 pub(crate) fn while_it_may_pass(
-    context: &Context<'_>,
-    member: &Member,
+    view: &TurnView<'_, '_>,
     hindrance: Option<(&str, u64)>,
 ) -> Result<(), Turn> {
+    let TurnView { context, member, .. } = *view;
     let Some(fixed) = &member.update else { return Ok(()) };
     let now = context.snapshot.now;
     let hindered_since = match (hindrance, fixed.hindered_since) {

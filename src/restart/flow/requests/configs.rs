@@ -72,11 +72,10 @@ pub(crate) fn remember_ignored_changes(context: &Context<'_>, ledger: &Ledger) -
 fn used<'a>(context: &Context<'a>) -> Option<BTreeSet<&'a str>> {
     let of_pod = |pod: &'a Pod| {
         let manager = pod.manager.as_ref().ok()?;
-        let run = manager.run.as_ref().and_then(|run| run.checksum.as_deref());
-        Some([run, manager.mounted.as_deref(), manager.last_good.as_deref()])
+        Some([manager.runs_on(), manager.mounted.as_ref(), manager.last_good.as_ref()])
     };
     let all: Option<Vec<_>> = context.index.pods().map(of_pod).collect();
-    Some(all?.into_iter().flatten().flatten().map(beginning).collect())
+    Some(all?.into_iter().flatten().flatten().map(|one| beginning(one)).collect())
 }
 
 /// Ends a rolling restart as soon as a node that waits for its turn could not be in one cluster
@@ -134,13 +133,8 @@ pub(crate) fn why_not_started(view: &TurnView<'_, '_>, pod: &Pod) -> Option<Stri
 /// Passes unless a rolling restart would take the node to a pod template or a config with which it could not
 /// form one cluster with the others; or to a config of which that is unknown, unless this may be risked
 /// ([`may_be_risked`]).
-pub(crate) fn may_change_alone(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    pod: &Pod,
-    manager: &Manager,
-) -> Check {
+pub(crate) fn may_change_alone(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Check {
+    let TurnView { context, ledger, restart, .. } = *view;
     if restart.request.strategy != Strategy::Rolling {
         return Ok(());
     }
@@ -152,8 +146,7 @@ pub(crate) fn may_change_alone(
     if context.snapshot.configs.are_alike(&ledger.configs) {
         return Ok(());
     }
-    let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
-    let from = runs_on.or(manager.last_good.as_ref());
+    let from = manager.runs_on().or(manager.last_good.as_ref());
     let (Sources::Checksum(wanted), Some(from)) = (&pod.sources, from) else { return Ok(()) };
     match needs_coordinated_between(context, ledger, pod, from, wanted) {
         Ok(Some(change)) => refuse(Code::NeedsCoordinated, change.sentence()),

@@ -85,7 +85,7 @@ fn phase_removed(
                 outcome: Outcome::Aborted,
                 reason: "its phase annotation was removed".into(),
             });
-            changes.change(RestartChange::SetMember { index, member: Box::new(withdrawn) });
+            changes.set_member(index, withdrawn);
         }
         MemberStep::Restarting | MemberStep::GivingBack => match restart.why_not_cancellable() {
             // `show_phases` writes the phase again.

@@ -139,9 +139,8 @@ fn updates_to_come<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Pod> {
 
 /// True if neither a restart nor a debt concerns this pod, and its node does not leave.
 fn is_left_alone(ledger: &Ledger, pod: &Pod) -> bool {
-    let owed = ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
     let is_under_way = || ledger.under_way().any(|member| member.pod_uid == pod.uid);
-    pod.leaving.is_none() && !owed && !is_under_way()
+    pod.leaving.is_none() && !ledger.owes_start(&pod.uid) && !is_under_way()
 }
 
 /// The patch of labels and annotations alone, and its event, for a pod whose engine goes on.

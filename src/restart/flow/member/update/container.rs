@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use crate::flow::member::update::frozen_update::due_images;
 use crate::flow::member::update::{phases, step_of, while_it_may_pass};
 use crate::flow::observed::is_over_time;
-use crate::flow::turn::{Turn, wait};
+use crate::flow::turn::{Turn, TurnView, wait};
 use crate::{
-    Blocker, Change, Code, ContainerWaiting, Context, LivePod, Member, MemberUpdate,
-    OtherContainer, Pod, UpdateStep,
+    Blocker, Change, Code, ContainerWaiting, LivePod, Member, MemberUpdate, OtherContainer, Pod,
+    UpdateStep,
 };
 
 /// Reasons of the kubelet for a container that will never run.
@@ -40,8 +40,7 @@ enum Hindrance {
 
 /// Passes once each container that the update recreates is another one than before.
 pub(crate) fn until_made_anew(
-    context: &Context<'_>,
-    member: &Member,
+    view: &TurnView<'_, '_>,
     fixed: &MemberUpdate,
     pod: &Pod,
     live: &LivePod,
@@ -49,7 +48,7 @@ pub(crate) fn until_made_anew(
     if is_made_anew(fixed, live) {
         return Ok(());
     }
-    until_hopeless(context, member, fixed, live)?;
+    until_hopeless(view, fixed, live)?;
     let message = if is_managers_anew(fixed, live) {
         describe_sidecar(fixed, pod, live)
     } else {
@@ -69,13 +68,9 @@ fn is_managers_anew(fixed: &MemberUpdate, live: &LivePod) -> bool {
 }
 
 /// The turn of a member whose manager is unreachable, perhaps because its container is being recreated.
-pub(crate) fn without_manager(
-    context: &Context<'_>,
-    member: &Member,
-    pod: &Pod,
-    unknown: Blocker,
-) -> Turn {
-    let message = match waits_for_container(context, member, pod) {
+pub(crate) fn without_manager(view: &TurnView<'_, '_>, pod: &Pod, unknown: Blocker) -> Turn {
+    let TurnView { context, member, .. } = *view;
+    let message = match waits_for_container(view, pod) {
         Ok(None) => unknown.message.clone(),
         Ok(Some(message)) => message,
         Err(turn) => return turn,
@@ -91,33 +86,29 @@ pub(crate) fn without_manager(
 }
 
 /// Progress of the new container, if one is being made.
-fn waits_for_container(
-    context: &Context<'_>,
-    member: &Member,
-    pod: &Pod,
-) -> Result<Option<String>, Turn> {
+fn waits_for_container(view: &TurnView<'_, '_>, pod: &Pod) -> Result<Option<String>, Turn> {
+    let TurnView { member, .. } = *view;
     let (Some(fixed), Some(live)) = (&member.update, &pod.live) else { return Ok(None) };
     if !fixed.update.makes_a_container() {
         return Ok(None);
     }
-    until_hopeless(context, member, fixed, live)?;
+    until_hopeless(view, fixed, live)?;
     let is_old = live.container_id.is_some() && live.container_id == fixed.container_id;
     Ok((!is_old || is_managers_image_new(fixed, live)).then(|| describe(pod, live)))
 }
 
 /// Passes as long as the new containers may still run.
 fn until_hopeless(
-    context: &Context<'_>,
-    member: &Member,
+    view: &TurnView<'_, '_>,
     fixed: &MemberUpdate,
     live: &LivePod,
 ) -> Result<(), Turn> {
     match hindrance(fixed, live) {
         Some(Hindrance::Never(why)) => Err(Turn::Abort(why)),
         Some(Hindrance::MayPass(why)) => {
-            while_it_may_pass(context, member, Some((why.as_str(), PASSES_WITHIN)))
+            while_it_may_pass(view, Some((why.as_str(), PASSES_WITHIN)))
         }
-        None => while_it_may_pass(context, member, None),
+        None => while_it_may_pass(view, None),
     }
 }
 

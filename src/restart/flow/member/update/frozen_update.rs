@@ -113,7 +113,7 @@ fn it_fits(step: UpdateStep, pod: &Pod) -> Check {
 }
 
 /// Like [`it_fits`], for the update that a restart would make of the pod now.
-pub(crate) fn may_be_replaced(context: &Context<'_>, restart: &Restart, pod: &Pod) -> Check {
+pub(crate) fn planned_update_fits(context: &Context<'_>, restart: &Restart, pod: &Pod) -> Check {
     let planned = planned_update(context.policy, restart.request.strategy, pod);
     planned.map_or(Ok(()), |update| it_fits(update.step, pod))
 }
