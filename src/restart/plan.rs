@@ -315,35 +315,18 @@ pub enum Reason {
 impl Reason {
     /// True if the event is a warning.
     pub const fn is_warning(self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::HeapUnchanged
-            | Self::NodeRestartAborted
-            | Self::RestartAborted
-            | Self::RestartSkipped
-            | Self::InputIgnored
-            | Self::PhaseRewritten
-            | Self::DebtIncurred
-            | Self::ForeignController
-            | Self::CertificateNotRenewed => true,
-            Self::RestartStarted
-            | Self::NodeRestartStarted
-            | Self::MasterRestartStarted
-            | Self::SlotGivenBack
-            | Self::PodRelabelled
-            | Self::PodRepaired
-            | Self::NodeRestarted
-            | Self::RestartProgress
-            | Self::RestartFinished
-            | Self::RestartQueued
-            | Self::RequestAdopted
-            | Self::DebtPaid
-            | Self::NodeStopped
-            | Self::NodeStarted
-            | Self::NodeLeaving
-            | Self::NodeRemoved
-            | Self::CertificateRenewed
-            | Self::KeysRenewed => false,
-        }
+                | Self::NodeRestartAborted
+                | Self::RestartAborted
+                | Self::RestartSkipped
+                | Self::InputIgnored
+                | Self::PhaseRewritten
+                | Self::DebtIncurred
+                | Self::ForeignController
+                | Self::CertificateNotRenewed
+        )
     }
 
     /// True if an annotation of the pod has the same fact since the same time: then the event is

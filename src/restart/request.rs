@@ -4,11 +4,12 @@
 
 use glob::Pattern;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de};
+use serde_json::Value;
 use thiserror::Error;
 
-use crate::Time;
 use crate::policy::why_not_skipped;
+use crate::{Pod, Time};
 use stayput_api::Span;
 
 /// How a cluster is restarted.
@@ -52,8 +53,7 @@ pub struct Target {
     pub zone: Option<String>,
 }
 
-// Unknown fields are allowed, so that a ledger of a newer version can be read; [`WrittenRequest`] is
-// strict.
+// Unknown fields are allowed, so that a ledger of a newer version can be read; [`Request::parse`] is strict.
 /// One request, in the annotation [`super::annotation::REQUEST`] and in the ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -92,73 +92,45 @@ pub struct Request {
 }
 
 impl Target {
+    /// The nodes of these pods, by name.
+    pub(crate) fn of(pods: &[&Pod]) -> Self {
+        let mut nodes: Vec<String> = pods.iter().map(|pod| pod.node.clone()).collect();
+        nodes.sort();
+        Self { nodes, ..Self::default() }
+    }
+
     /// True if the engine must be read to find these nodes.
     pub const fn is_by_engine(&self) -> bool {
         self.role.is_some() || self.zone.is_some()
     }
 }
 
-/// [`Target`] as people write it: a field with a typo must not add nodes to the restart.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct WrittenTarget {
-    #[serde(default)]
-    nodes: Vec<String>,
-    role: Option<String>,
-    zone: Option<String>,
-}
+/// Fields of a [`Request`] as people write it.
+const FIELDS: [&str; 10] = [
+    "id",
+    "strategy",
+    "target",
+    "notBefore",
+    "deadline",
+    "allowUnreplicated",
+    "allowOutage",
+    "outsideWindows",
+    "skipRules",
+    "by",
+];
+/// Fields of a [`Target`] as people write it.
+const TARGET_FIELDS: [&str; 3] = ["nodes", "role", "zone"];
 
-/// [`Request`] as people write it.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct WrittenRequest {
-    id: String,
-    #[serde(default)]
-    strategy: Strategy,
-    #[serde(default)]
-    target: WrittenTarget,
-    not_before: Option<Time>,
-    deadline: Option<Span>,
-    #[serde(default)]
-    allow_unreplicated: Vec<String>,
-    #[serde(default)]
-    allow_outage: bool,
-    #[serde(default)]
-    outside_windows: bool,
-    #[serde(default)]
-    skip_rules: Vec<String>,
-    by: Option<String>,
-}
-
-impl From<WrittenRequest> for Request {
-    fn from(written: WrittenRequest) -> Self {
-        let WrittenRequest {
-            id,
-            strategy,
-            target,
-            not_before,
-            deadline,
-            allow_unreplicated,
-            allow_outage,
-            outside_windows,
-            skip_rules,
-            by,
-        } = written;
-        let WrittenTarget { nodes, role, zone } = target;
-        let target = Target { nodes, role, zone };
-        Self {
-            id,
-            strategy,
-            target,
-            not_before,
-            deadline,
-            allow_unreplicated,
-            allow_outage,
-            outside_windows,
-            skip_rules,
-            by,
+/// Refuses a field that does not exist: one with a typo must not add nodes to the restart.
+fn check_fields(text: &str) -> Result<(), serde_json::Error> {
+    let written: Value = serde_json::from_str(text)?;
+    for (object, known) in [(&written, &FIELDS[..]), (&written["target"], &TARGET_FIELDS)] {
+        let mut names = object.as_object().into_iter().flatten().map(|(name, _)| name);
+        if let Some(unknown) = names.find(|name| !known.contains(&name.as_str())) {
+            return Err(de::Error::unknown_field(unknown, known));
         }
     }
+    Ok(())
 }
 
 /// The longest id: it becomes part of annotations, reasons and logs.
@@ -197,8 +169,8 @@ impl Request {
     /// # Errors
     /// The value is not a valid request.
     pub fn parse(text: &str) -> Result<Self, InvalidRequest> {
-        let written: WrittenRequest = serde_json::from_str(text).map_err(InvalidRequest::Json)?;
-        let request = Self::from(written);
+        let request: Self = serde_json::from_str(text).map_err(InvalidRequest::Json)?;
+        check_fields(text).map_err(InvalidRequest::Json)?;
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if request.id.is_empty() || request.id.len() > MAX_ID || !request.id.bytes().all(is_allowed)
         {

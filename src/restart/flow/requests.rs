@@ -15,6 +15,7 @@ use crate::flow::coordinated::supersede::why_not_superseded;
 use crate::flow::finish::{record_end, record_unbegun};
 use crate::flow::member::update::frozen_update::is_for_updates;
 use crate::flow::observed::is_deleted_with_its_pods;
+use crate::flow::requests::configs::remember_try;
 use crate::flow::requests::drift::is_for_configs;
 use crate::flow::requests::pod_phases::{
     BY_PHASE, adopt_older_phase, forget_kept_phase, keep_phase, phase_comes_back,
@@ -23,7 +24,7 @@ use crate::flow::target::members_of;
 use crate::ledger::{LedgerChange, OwnKind};
 use crate::{
     Action, Blocker, Code, Context, Ending, LastRestart, Ledger, MAX_HANDLED, Outcome, Phase, Pod,
-    Reason, Request, Restart, annotation,
+    Reason, Request, Restart, Strategy, Target, annotation,
 };
 
 /// True if the reconciler requested this restart itself, for changed templates or configs.
@@ -367,6 +368,25 @@ pub(crate) fn open(context: &Context<'_>, request: Request) -> Changes {
     changes.event(None, Reason::RestartStarted, message);
     let restart = Restart::new(request, context.snapshot.now, members);
     changes.change(LedgerChange::OpenRestart(Box::new(restart)));
+    changes
+}
+
+/// Begins a restart of these nodes that we request ourselves, and remembers the changes that it is for. `id`:
+/// that of the change.
+pub(crate) fn open_own(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    kind: OwnKind,
+    id: String,
+    (strategy, by): (Strategy, String),
+    pods: &[&Pod],
+) -> Changes {
+    let id = next_try(ledger, id);
+    let mut changes = Changes::default();
+    changes.ledger.extend(remember_try(context, ledger, kind, &id, pods));
+    let (target, by) = (Target::of(pods), Some(by));
+    let request = Request { id, strategy, target, by, ..Request::default() };
+    changes.merge(open(context, request));
     changes
 }
 

@@ -90,29 +90,29 @@ impl ShardCopies {
 
     /// All copies of a shard with this number that can stand in for each other.
     pub(crate) fn of_shard(&self, shard: u32) -> &[NumberedCopy] {
-        &self.0.copies[self.0.places.copies_of(shard)]
+        &self.0.copies[range(&self.0.places.first_copy, shard as usize)]
     }
 
     /// The shards with a started copy on this node, and with other copies. Search replicas do not count,
     /// unless the index has no other copies at all.
     pub(crate) fn replicated_on(&self, node: usize) -> &[Replica] {
-        self.0.places.replicated_on(node)
+        self.0.places.replicated.on(node)
     }
 
     /// The shards with a started search replica on this node, with other search replicas, and with
     /// copies that can be the primary.
     pub(crate) fn searched_on(&self, node: usize) -> &[u32] {
-        self.0.places.searched_on(node)
+        self.0.places.searched.on(node)
     }
 
     /// The shards of which the only copy is on this node, and started: their indices have no replicas.
     pub(crate) fn single_on(&self, node: usize) -> &[u32] {
-        self.0.places.single_on(node)
+        self.0.places.single.on(node)
     }
 
     /// Every primary that is on no node.
     pub(crate) fn unassigned_primaries(&self) -> impl ExactSizeIterator<Item = ShardCopy<&str>> {
-        let copies = self.0.places.unassigned_primaries().iter();
+        let copies = self.0.places.unassigned_primaries.iter();
         copies.map(|copy| self.named(&self.0.copies[*copy as usize]))
     }
 
@@ -287,31 +287,6 @@ impl Places {
             searched: ByNode::of(started(Kind::Searched), nodes),
             unassigned_primaries: unassigned.map(|(_, place)| place).collect(),
         }
-    }
-
-    /// Places of the copies of this shard.
-    fn copies_of(&self, shard: u32) -> std::ops::Range<usize> {
-        range(&self.first_copy, shard as usize)
-    }
-
-    /// The shards with a started copy on this node, and with other copies.
-    fn replicated_on(&self, node: usize) -> &[Replica] {
-        self.replicated.on(node)
-    }
-
-    /// The shards of which the only copy is on this node, and started.
-    fn single_on(&self, node: usize) -> &[u32] {
-        self.single.on(node)
-    }
-
-    /// The shards with a started search replica on this node, and with other ones.
-    fn searched_on(&self, node: usize) -> &[u32] {
-        self.searched.on(node)
-    }
-
-    /// Places of primaries that are on no node.
-    fn unassigned_primaries(&self) -> &[u32] {
-        &self.unassigned_primaries
     }
 }
 

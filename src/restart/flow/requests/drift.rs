@@ -6,15 +6,15 @@ use crate::changes::Changes;
 use crate::flow::member::update::frozen_update::{due_images, due_resources, why_not_allowed};
 use crate::flow::member::update::relabel;
 use crate::flow::observed::{is_to_be_stopped, not_outside_windows};
-use crate::flow::requests::configs::{before, follow, remember_all, remember_try};
-use crate::flow::requests::{next_try, open, short_id, try_of};
+use crate::flow::requests::configs::{before, follow, remember_all};
+use crate::flow::requests::{open_own, short_id, try_of};
 use crate::index::Index;
 use crate::ledger::{LedgerChange, OwnKind};
 use crate::needs_coordinated::needs_coordinated;
 use crate::snapshot::namespace_and_name;
 use crate::{
     Action, Blocker, Code, Context, Ledger, LivePod, MAX_MEMBERS, NotStarted, OnConfigChange,
-    Operator, Pod, PodUpdate, Reason, Request, Restart, Sources, Strategy, Target, UpdateStep,
+    Operator, Pod, PodUpdate, Reason, Restart, Sources, Strategy, UpdateStep,
 };
 use stayput_api::State;
 
@@ -78,18 +78,8 @@ pub(crate) fn request_for_drift(context: &Context<'_>, ledger: &Ledger) -> Chang
         // The other nodes get a restart of their own after this one.
         drifting.truncate(MAX_MEMBERS);
     }
-    let id = next_try(ledger, id);
-    let mut nodes: Vec<String> = drifting.iter().map(|pod| pod.node.clone()).collect();
-    nodes.sort();
-    changes.ledger.extend(remember_try(context, ledger, OwnKind::Configs, &id, &drifting));
-    let request = Request {
-        id,
-        strategy,
-        target: Target { nodes, ..Target::default() },
-        by: Some(by),
-        ..Request::default()
-    };
-    changes.merge(open(context, request));
+    let how = (strategy, by);
+    changes.merge(open_own(context, ledger, OwnKind::Configs, id, how, &drifting));
     changes
 }
 

@@ -176,13 +176,12 @@ fn open_for(context: &Context<'_>, ledger: &Ledger, asked: &[(Strategy, &Pod)]) 
         return changes;
     }
     let same = asked.iter().filter(|(one, _)| *one == strategy);
-    let mut nodes: Vec<String> = same.map(|(_, pod)| pod.node.clone()).collect();
-    nodes.sort();
+    let same: Vec<&Pod> = same.map(|(_, pod)| *pod).collect();
+    let mut target = Target::of(&same);
     // The other nodes get a restart of their own after this one.
-    nodes.truncate(MAX_MEMBERS);
+    target.nodes.truncate(MAX_MEMBERS);
     let id = context.snapshot.fresh_id.clone();
     changes.change(remember(context, &id));
-    let target = Target { nodes, ..Target::default() };
     changes.merge(open(context, Request { id, strategy, target, ..Request::default() }));
     changes
 }

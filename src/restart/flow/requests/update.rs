@@ -9,14 +9,14 @@ use crate::flow::member::update::frozen_update::{
 };
 use crate::flow::member::update::relabel;
 use crate::flow::observed::not_outside_windows;
-use crate::flow::requests::configs::{before, content, follow, remember_try};
+use crate::flow::requests::configs::{before, content, follow};
 use crate::flow::requests::drift::bring_to_template;
-use crate::flow::requests::{next_try, open, short_id};
+use crate::flow::requests::{open_own, short_id};
 use crate::ledger::OwnKind;
 use crate::needs_coordinated::template_needs_coordinated;
 use crate::{
-    Blocker, Code, Context, Known, Ledger, MAX_MEMBERS, Pod, PodUpdate, Policy, Reason, Request,
-    Snapshot, Strategy, Target, UpdateStep,
+    Blocker, Code, Context, Known, Ledger, MAX_MEMBERS, Pod, PodUpdate, Policy, Reason, Snapshot,
+    Strategy, UpdateStep,
 };
 
 /// Patches pods whose engine can go on, and requests a restart of the others, once for each set of
@@ -76,10 +76,14 @@ pub(crate) fn request_for_update(context: &Context<'_>, ledger: &Ledger) -> Chan
     }
     // The other nodes get a restart of their own after this one.
     wanted.truncate(MAX_MEMBERS);
+    let pods: Vec<&Pod> = wanted.into_iter().map(|(pod, _)| pod).collect();
     match not_outside_windows(context) {
-        Ok(()) => changes.merge(request(context, ledger, id, &wanted)),
+        Ok(()) => {
+            let how = (Strategy::Rolling, BY_UPDATE.to_owned());
+            changes.merge(open_own(context, ledger, OwnKind::Templates, id, how, &pods));
+        }
         // A request of ours would block those of people.
-        Err(blocker) => changes.block_each(wanted.into_iter().map(|(pod, _)| pod), &blocker),
+        Err(blocker) => changes.block_each(pods, &blocker),
     }
     changes
 }
@@ -157,30 +161,6 @@ fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Changes {
         changes.event(Some(&pod.uid), Reason::PodRelabelled, message);
     }
     changes.actions.push(action);
-    changes
-}
-
-/// Requests a restart of these pods.
-fn request(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    id: String,
-    wanted: &[(&Pod, &PodUpdate)],
-) -> Changes {
-    let mut changes = Changes::default();
-    let id = next_try(ledger, id);
-    let mut nodes: Vec<String> = wanted.iter().map(|(pod, _)| pod.node.clone()).collect();
-    nodes.sort();
-    let asked: Vec<&Pod> = wanted.iter().map(|(pod, _)| *pod).collect();
-    changes.ledger.extend(remember_try(context, ledger, OwnKind::Templates, &id, &asked));
-    let request = Request {
-        id,
-        strategy: Strategy::Rolling,
-        target: Target { nodes, ..Target::default() },
-        by: Some(BY_UPDATE.into()),
-        ..Request::default()
-    };
-    changes.merge(open(context, request));
     changes
 }
 
