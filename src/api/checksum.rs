@@ -38,11 +38,11 @@ impl ContentDigest {
 }
 
 impl FromStr for ContentDigest {
-    type Err = InvalidDigest;
+    type Err = String;
 
     /// Reads the text that `Display` writes.
     fn from_str(hex: &str) -> Result<Self, Self::Err> {
-        let invalid = || InvalidDigest { text: shortened(hex) };
+        let invalid = || format!("{:?} is not a SHA-256 in hexadecimal", shortened(hex));
         let mut digest = [0; 32];
         if hex.len() != HEX_DIGITS || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(invalid());
@@ -144,9 +144,14 @@ impl Checksum {
     ///
     /// # Errors
     /// The message says what is wrong, and what a checksum must look like.
-    pub fn parse(text: &str) -> Result<Self, InvalidChecksum> {
-        let wrong =
-            |fault: &str| InvalidChecksum { text: shortened(text), fault: fault.to_owned() };
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |fault: &str| {
+            format!(
+                "{:?} is not a config checksum: {fault}; it must be \"sha256:\" and 64 lower-case \
+                 hexadecimal digits, as in config.checksum of the status",
+                shortened(text)
+            )
+        };
         let Some(hex) = text.strip_prefix(PREFIX) else {
             return Err(wrong("it does not begin with \"sha256:\""));
         };
@@ -169,24 +174,6 @@ impl fmt::Display for Checksum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-/// A text that is not the digest of a file.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a SHA-256 in hexadecimal")]
-pub struct InvalidDigest {
-    text: String,
-}
-
-/// A text that is not a checksum.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} is not a config checksum: {fault}; it must be \"sha256:\" and 64 lower-case \
-     hexadecimal digits, as in config.checksum of the status"
-)]
-pub struct InvalidChecksum {
-    text: String,
-    fault: String,
 }
 
 /// Cuts a long text: it comes from a caller and goes into an error message.

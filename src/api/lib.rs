@@ -16,8 +16,8 @@ pub use initial_masters::{is_settings_file, without_initial_masters};
 pub use problem::{Code, Problem};
 pub use refusal::{Accepted, Refusal};
 pub use request::{
-    ConfigChoice, DrainRequest, InvalidSpan, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, RequestKind,
-    SEQUENCE_HEADER, Span, StartRequest, StopRequest, TIMES_AHEAD_HEADER, UpgradeRequest,
+    ConfigChoice, DrainRequest, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, RequestKind, SEQUENCE_HEADER,
+    Span, StartRequest, StopRequest, TIMES_AHEAD_HEADER, UpgradeRequest,
 };
 pub use status::{
     Archive, Config, ConfigFile, Cursor, Desired, Exit, ExitReason, LastRequest, Manager,

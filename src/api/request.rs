@@ -38,7 +38,7 @@ impl Span {
     ///
     /// # Errors
     /// The text is not a duration, or a longer one than [`Span::MAX`].
-    pub fn parse(text: &str) -> Result<Self, InvalidSpan> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let duration = if is_number {
             // Digits that are no u64 are a number that is too long.
@@ -48,8 +48,10 @@ impl Span {
         };
         match duration.map(|duration| u64::try_from(duration.as_millis()).map(Self)) {
             Some(Ok(span)) if span <= Self::MAX => Ok(span),
-            Some(_) => Err(InvalidSpan::TooLong(text.to_owned())),
-            None => Err(InvalidSpan::NotADuration(text.to_owned())),
+            Some(_) => Err(format!("{text:?} is longer than a day")),
+            None => Err(format!(
+                "{text:?} is not a duration: write \"90s\", \"2m 30s\" or \"500ms\", or 90 for seconds"
+            )),
         }
     }
 
@@ -57,17 +59,6 @@ impl Span {
     pub const fn to_duration(self) -> Duration {
         Duration::from_millis(self.0)
     }
-}
-
-/// A text that is not a span. The message names it and shows what is accepted.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidSpan {
-    /// The text is a span longer than [`Span::MAX`].
-    #[error("{0:?} is longer than a day")]
-    TooLong(String),
-    /// The text cannot be read.
-    #[error("{0:?} is not a duration: write \"90s\", \"2m 30s\" or \"500ms\", or 90 for seconds")]
-    NotADuration(String),
 }
 
 impl Serialize for Span {

@@ -8,7 +8,7 @@ use rcgen::{
 };
 use ring::digest::{SHA256, digest};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
-use stayput_http::pem::{PemError, Validity, certificates};
+use stayput_http::pem::{Validity, certificates};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 
 use crate::decide::{Authority, BACKDATED, Id, Serving};
@@ -46,8 +46,8 @@ pub enum IssueError {
     #[error("the key is not that of the CA, or the CA was not made by stayput")]
     OtherKey,
     /// Not PEM.
-    #[error(transparent)]
-    Pem(#[from] PemError),
+    #[error("{0}")]
+    Pem(String),
     /// PEM of a certificate that cannot be read.
     #[error("{0} has a certificate that cannot be read")]
     Unreadable(&'static str),
@@ -70,7 +70,7 @@ pub fn authority(cluster: &str, now: u64) -> Result<Pair, IssueError> {
 /// # Errors
 /// If this CA cannot sign it.
 pub fn serving(ca: &Pair, cluster: &str, name: &str, now: u64) -> Result<Pair, IssueError> {
-    let chain = certificates("the CA", ca.certificate.as_bytes())?;
+    let chain = certificates("the CA", ca.certificate.as_bytes()).map_err(IssueError::Pem)?;
     let until = Validity::of(&chain).ok_or(IssueError::Unreadable("the CA"))?.not_after;
     let mut params = CertificateParams::new(vec![name.to_owned()])?;
     // With the name of its own certificate, OpenSSL takes each for one that signed itself.
@@ -99,7 +99,7 @@ pub fn read_authorities(pem: &[u8]) -> Result<Vec<Authority>, IssueError> {
         let validity = validity.ok_or(IssueError::Unreadable(name))?;
         Ok(Authority { id: id(&certificate), validity })
     };
-    certificates(name, pem)?.into_iter().map(read).collect()
+    certificates(name, pem).map_err(IssueError::Pem)?.into_iter().map(read).collect()
 }
 
 /// The certificate of managers, in a PEM document; the CA in `authorities` that signed it, and
@@ -109,7 +109,7 @@ pub fn read_authorities(pem: &[u8]) -> Result<Vec<Authority>, IssueError> {
 /// If the document is something else.
 pub fn read_serving(pem: &[u8], authorities: &[&[u8]], name: &str) -> Result<Serving, IssueError> {
     let what = "the managers' certificate";
-    let chain = certificates(what, pem)?;
+    let chain = certificates(what, pem).map_err(IssueError::Pem)?;
     let validity = Validity::of(&chain).ok_or(IssueError::Unreadable(what))?;
     let leaf = chain.first().ok_or(IssueError::Unreadable(what))?;
     let known = authorities.iter().filter_map(|pem| certificates("the CA", pem).ok()).flatten();

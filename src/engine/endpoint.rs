@@ -62,7 +62,7 @@ pub enum Credentials {
 /// # Errors
 /// [`EngineError::Unusable`] names the PEM document that cannot be used and says what to do.
 pub fn tls(ca: &Pem, identity: Option<&Identity>) -> Result<Tls, EngineError> {
-    Tls::new(ca, identity, FROM_1_2).map_err(|error| EngineError::Unusable(Cause::of(error)))
+    Tls::new(ca, identity, FROM_1_2).map_err(|error| EngineError::Unusable(error.into()))
 }
 
 /// Credentials that cannot be sent; the message does not repeat a secret.
@@ -120,7 +120,7 @@ impl Access {
                 Target::https(host, *port, tls, server_name.as_deref())
             }
         };
-        target.map_err(|error| EngineError::Unusable(Cause::of(error)))
+        target.map_err(|error| EngineError::Unusable(error.into()))
     }
 
     pub(super) fn header(&self) -> Result<Option<HeaderValue>, EngineError> {

@@ -22,9 +22,7 @@ use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::time::{self, Instant};
 
-pub use target::{
-    ExchangeError, InvalidTarget, NoAnswer, Stream, Target, TlsError, UntrustedCertificate,
-};
+pub use target::{ExchangeError, NoAnswer, Stream, Target};
 pub use tls::{FROM_1_2, Identity, ONLY_1_3, Pem, Tls, Versions};
 
 /// How long an exchange may take, and how large its answer may be.

@@ -4,15 +4,14 @@ mod provider;
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::{Duration, SystemTime, SystemTimeError, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair};
 use rustls_pki_types::PrivatePkcs8KeyDer;
-use rustls_pki_types::pem::{self, PemObject};
+use rustls_pki_types::pem::PemObject;
 use serde::Serialize;
-use thiserror::Error;
 
 pub use provider::install as install_provider;
 
@@ -45,55 +44,18 @@ impl Grant {
     ///
     /// # Errors
     /// The claim that they would refuse.
-    pub fn check(&self) -> Result<(), GrantError> {
+    pub fn check(&self) -> Result<(), String> {
         if self.audience.trim().is_empty() {
-            return Err(GrantError::NoAudience);
+            return Err("the audience is empty: name the token's manager, \
+                        stayput:NAMESPACE/POD-UID or its --jwt-audience"
+                .to_owned());
         }
         if !(1..=MAX_AHEAD).contains(&self.ttl.as_secs()) {
-            return Err(GrantError::Ttl);
+            let ttl = "a token is valid for one second to one hour: managers refuse others";
+            return Err(ttl.to_owned());
         }
         Ok(())
     }
-}
-
-/// Why managers would refuse a token with these claims.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum GrantError {
-    /// The audience is empty.
-    #[error(
-        "the audience is empty: name the token's manager, stayput:NAMESPACE/POD-UID or its \
-         --jwt-audience"
-    )]
-    NoAudience,
-    /// Valid for too long, or for no time at all.
-    #[error("a token is valid for one second to one hour: managers refuse others")]
-    Ttl,
-}
-
-/// Why no token was made. Messages about the key follow its file's name, so they do not repeat it.
-#[derive(Debug, Error)]
-pub enum MintError {
-    /// Managers would refuse the token.
-    #[error(transparent)]
-    Grant(#[from] GrantError),
-    /// The clock is wrong.
-    #[error("the clock is set before 1970: set it, or no manager accepts the token")]
-    Clock(#[source] SystemTimeError),
-    /// The file holds no usable shared key.
-    #[error(transparent)]
-    SharedKey(#[from] SharedKeyError),
-    /// The file is PEM, but holds no private key.
-    #[error(
-        "holds no PRIVATE KEY in PEM: give the private half, in PKCS #8 as `openssl pkcs8 -topk8 \
-         -nodes` writes it"
-    )]
-    NoPrivateKey(#[source] pem::Error),
-    /// A private key of a kind that is not supported.
-    #[error("holds a private key of a kind that cannot sign here: use Ed25519 or P-256")]
-    UnsupportedKey,
-    /// Signing failed.
-    #[error("the key cannot sign: {0}")]
-    Sign(#[source] jsonwebtoken::errors::Error),
 }
 
 #[derive(Serialize)]
@@ -109,11 +71,15 @@ struct Claims<'a> {
 /// P-256 private key in PKCS #8 PEM (EdDSA, ES256).
 ///
 /// # Errors
-/// See [`MintError`].
-pub fn mint(key_file: &[u8], grant: &Grant, now: SystemTime) -> Result<String, MintError> {
+/// Managers would refuse the token, or why the key cannot sign it. Messages about the key follow its
+/// file's name, so they do not repeat it.
+pub fn mint(key_file: &[u8], grant: &Grant, now: SystemTime) -> Result<String, String> {
     provider::install();
     grant.check()?;
-    let now = now.duration_since(UNIX_EPOCH).map_err(MintError::Clock)?.as_secs();
+    let now = now.duration_since(UNIX_EPOCH).map_err(|_| {
+        "the clock is set before 1970: set it, or no manager accepts the token".to_owned()
+    })?;
+    let now = now.as_secs();
     let (algorithm, key) = signing_key(key_file)?;
     let claims = Claims {
         sub: &grant.subject,
@@ -122,15 +88,20 @@ pub fn mint(key_file: &[u8], grant: &Grant, now: SystemTime) -> Result<String, M
         iat: now,
         exp: now + grant.ttl.as_secs(),
     };
-    encode(&Header::new(algorithm), &claims, &key).map_err(MintError::Sign)
+    encode(&Header::new(algorithm), &claims, &key)
+        .map_err(|error| format!("the key cannot sign: {error}"))
 }
 
-fn signing_key(file: &[u8]) -> Result<(Algorithm, EncodingKey), MintError> {
+fn signing_key(file: &[u8]) -> Result<(Algorithm, EncodingKey), String> {
     if !file.trim_ascii_start().starts_with(b"-----BEGIN") {
         let key = EncodingKey::from_secret(shared_key(file)?);
         return Ok((Algorithm::HS256, key));
     }
-    let key = PrivatePkcs8KeyDer::from_pem_slice(file).map_err(MintError::NoPrivateKey)?;
+    let key = PrivatePkcs8KeyDer::from_pem_slice(file).map_err(|_| {
+        "holds no PRIVATE KEY in PEM: give the private half, in PKCS #8 as `openssl pkcs8 -topk8 \
+         -nodes` writes it"
+            .to_owned()
+    })?;
     let der = key.secret_pkcs8_der();
     if Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).is_ok() {
         return Ok((Algorithm::EdDSA, EncodingKey::from_ed_der(der)));
@@ -139,7 +110,7 @@ fn signing_key(file: &[u8]) -> Result<(Algorithm, EncodingKey), MintError> {
     {
         return Ok((Algorithm::ES256, EncodingKey::from_ec_der(der)));
     }
-    Err(MintError::UnsupportedKey)
+    Err("holds a private key of a kind that cannot sign here: use Ed25519 or P-256".to_owned())
 }
 
 /// Rights of a caller. `control` includes `read`: the answer to a stop contains the status anyway.
@@ -182,21 +153,16 @@ impl Scopes {
     }
 }
 
-/// A text that is not a scope.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0:?} is not a scope; use read or control")]
-pub struct UnknownScope(String);
-
 impl FromStr for Scopes {
-    type Err = UnknownScope;
+    type Err = String;
 
     /// Reads `read`, `control` or `read,control`; `es:`, as in the claim, is allowed before each.
-    fn from_str(text: &str) -> Result<Self, UnknownScope> {
+    fn from_str(text: &str) -> Result<Self, String> {
         text.split([',', ' ']).try_fold(Self::NONE, |scopes, word| {
             match word.strip_prefix("es:").unwrap_or(word) {
                 "read" => Ok(scopes.and(Self::READ)),
                 "control" => Ok(scopes.and(Self::CONTROL)),
-                _ => Err(UnknownScope(word.to_owned())),
+                _ => Err(format!("{word:?} is not a scope; use read or control")),
             }
         })
     }
@@ -216,37 +182,27 @@ impl fmt::Display for Scopes {
 /// Shortest key in bytes. RFC 7518, section 3.2: a shared key is at least as long as the hash.
 const MIN_LENGTH: usize = 32;
 
-/// Why a file holds no usable shared key. The messages follow the file's name, so they do not
-/// repeat it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SharedKeyError {
-    /// A PEM document: if it is a public key, any holder of it could sign tokens.
-    #[error("holds a PEM document, not a shared key: give a public key with --jwt-public-key")]
-    Pem,
-    /// The key is shorter than HS256 allows.
-    #[error(
-        "holds a key of {length} bytes, and HS256 needs at least {MIN_LENGTH}: \
-         make one with `openssl rand -hex 32`"
-    )]
-    TooShort {
-        /// Length of the key in bytes.
-        length: usize,
-    },
-}
-
 /// The bytes of the shared key in this file. If the key is text, white space around it is dropped:
 /// editors and `echo` add a newline. A binary key is used as it is.
 ///
 /// # Errors
-/// See [`SharedKeyError`].
-pub fn shared_key(file: &[u8]) -> Result<&[u8], SharedKeyError> {
+/// Why the file holds no usable shared key. The messages follow the file's name, so they do not
+/// repeat it.
+pub fn shared_key(file: &[u8]) -> Result<&[u8], String> {
     if file.trim_ascii_start().starts_with(b"-----BEGIN") {
-        return Err(SharedKeyError::Pem);
+        // If it is a public key, any holder of it could sign tokens.
+        let message = "holds a PEM document, not a shared key: give a public key with \
+                       --jwt-public-key";
+        return Err(message.to_owned());
     }
     let is_text = file.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
     let key = if is_text { file.trim_ascii() } else { file };
     if key.len() < MIN_LENGTH {
-        return Err(SharedKeyError::TooShort { length: key.len() });
+        return Err(format!(
+            "holds a key of {} bytes, and HS256 needs at least {MIN_LENGTH}: make one with \
+             `openssl rand -hex 32`",
+            key.len()
+        ));
     }
     Ok(key)
 }

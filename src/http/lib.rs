@@ -9,8 +9,8 @@
 //! * [`telemetry`]: the program's own log.
 //! * [`terminal`]: makes foreign text short, and safe for a terminal.
 //!
-//! An error displays as one whole message, including the message of its source: the code that shows
-//! it adds nothing. Programs match on the variants.
+//! An error is one whole message, including the message of its source: the code that shows it adds
+//! nothing. It is a text, unless programs match on its variants.
 
 pub mod https;
 pub mod jwt;

@@ -11,9 +11,9 @@ mod reply;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
-use std::{fmt, io};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -21,18 +21,14 @@ use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use serde::Serialize;
-use thiserror::Error;
 use tokio::time;
 
-use crate::https::{self, Bounds, NoAnswer, Target};
+use crate::https::{self, Bounds, Target};
 use reply::Reply;
 use stayput_api::{Cursor, DrainRequest, StartRequest, Status, StopRequest, UpgradeRequest};
 
-pub use address::{Address, AddressError, Credentials};
-pub use reply::{
-    ClientError, CredentialsError, NotReachable, ProtocolError, Refused, Unanswered, Untrusted,
-    WrongPod,
-};
+pub use address::{Address, Credentials};
+pub use reply::{ClientError, Refused};
 
 /// How long the manager may take to answer, in addition to a wait that was requested.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -76,7 +72,7 @@ impl ManagerClient {
     /// # Errors
     /// [`ClientError::Credentials`] if the address cannot be used.
     pub fn new(address: Address) -> Result<Self, ClientError> {
-        let (target, token) = address.into_parts().map_err(CredentialsError::Address)?;
+        let (target, token) = address.into_parts().map_err(ClientError::Credentials)?;
         Ok(Self { target, token, pod: None, answer_timeout: ANSWER_TIMEOUT })
     }
 
@@ -128,8 +124,10 @@ impl ManagerClient {
         if answer.status.cursor == *cursor {
             // Without this check, a caller that follows the status would send requests without a
             // pause.
-            let manager = self.target.to_string();
-            return Err(ProtocolError::UnchangedStatus { manager }.into());
+            return Err(ClientError::Protocol(format!(
+                "the manager at {} answered a wait for a change with the unchanged status",
+                self.target
+            )));
         }
         Ok(Some(answer))
     }
@@ -183,7 +181,9 @@ impl ManagerClient {
         request: &T,
         wait: Option<Duration>,
     ) -> Result<Answer, ClientError> {
-        let body = serde_json::to_vec(request).map_err(ProtocolError::Body)?;
+        let body = serde_json::to_vec(request).map_err(|error| {
+            ClientError::Protocol(format!("the request cannot be written as JSON: {error}"))
+        })?;
         let path = match wait {
             Some(wait) => format!("{route}?wait={}ms", wait.as_millis()),
             None => route.to_owned(),
@@ -206,10 +206,12 @@ impl ManagerClient {
             request = request.header(CONTENT_TYPE, "application/json");
         }
         if let Some(token) = &self.token {
-            let header = header(token).map_err(CredentialsError::Token)?;
+            let header = header(token).map_err(ClientError::Credentials)?;
             request = request.header(AUTHORIZATION, header);
         }
-        let request = request.body(body).map_err(ProtocolError::Request)?;
+        let request = request.body(body).map_err(|error| {
+            ClientError::Protocol(format!("the request is not valid HTTP: {error}"))
+        })?;
         let whole = self.answer_timeout.saturating_add(wait);
         let bounds =
             Bounds { connect: CONNECT_TIMEOUT, whole, answer: MAX_ANSWER, refusal: MAX_ANSWER };
@@ -228,11 +230,17 @@ impl ManagerClient {
         if found.as_ref() == Some(wanted) {
             return Ok(answer);
         }
-        let (manager, wanted) = (self.target.to_string(), wanted.clone());
-        Err(match found.clone() {
-            Some(found) => WrongPod::Other { manager, found, wanted }.into(),
-            None => WrongPod::Unknown { manager, wanted }.into(),
-        })
+        let manager = &self.target;
+        Err(ClientError::WrongPod(match found {
+            Some(found) => format!(
+                "the manager at {manager} belongs to the pod with uid {found}, not {wanted}: was the \
+                 pod replaced, or its address given to another?"
+            ),
+            None => format!(
+                "the manager at {manager} does not know its pod, so it is not certain that it is \
+                 {wanted}: give it STAYPUT_POD_UID from the downward API"
+            ),
+        }))
     }
 }
 
@@ -271,10 +279,8 @@ async fn ask<K, T>(
     call: impl Future<Output = Result<T, ClientError>>,
     deadline: Duration,
 ) -> (K, Result<T, ClientError>) {
-    let answer = time::timeout(deadline, call).await.unwrap_or_else(|_| {
-        Err(Unanswered { manager: None, source: NoAnswer::Timeout(deadline) }.into())
-    });
-    (key, answer)
+    let answer = time::timeout(deadline, call).await;
+    (key, answer.unwrap_or_else(|_| Err(ClientError::late(deadline))))
 }
 
 /// The largest token accepted, in bytes.
@@ -299,52 +305,30 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Why a token cannot be sent. No message contains the token; `name` is its file, if it has one.
-#[derive(Debug, Error)]
-pub enum TokenError {
-    /// The file cannot be read.
-    #[error("{name} cannot be read: {source}")]
-    Unreadable {
-        /// The token file.
-        name: String,
-        /// Error of the file system.
-        source: io::Error,
-    },
-    /// Nothing but white space.
-    #[error("{0} is empty")]
-    Empty(String),
-    /// Too long, or with white space inside.
-    #[error("{0} does not hold one JWT and nothing else")]
-    NotOneToken(String),
-    /// The token has characters that a header must not contain.
-    #[error("{0} holds characters no token has")]
-    InvalidCharacter(String),
-}
-
 /// Makes the `Authorization` header, marked so that no log of headers shows it.
 ///
 /// # Errors
-/// See [`TokenError`].
-fn header(token: &Token) -> Result<HeaderValue, TokenError> {
+/// Why the token cannot be sent. No message contains it.
+fn header(token: &Token) -> Result<HeaderValue, String> {
     let (name, text) = match token {
         Token::Text(text) => ("the token".to_owned(), Cow::from(text)),
         Token::File(path) => {
             let name = format!("the token file {}", path.display());
             match std::fs::read_to_string(path) {
                 Ok(text) => (name, Cow::from(text)),
-                Err(source) => return Err(TokenError::Unreadable { name, source }),
+                Err(error) => return Err(format!("{name} cannot be read: {error}")),
             }
         }
     };
     let token = text.trim();
     if token.is_empty() {
-        return Err(TokenError::Empty(name));
+        return Err(format!("{name} is empty"));
     }
     if token.len() > MAX_TOKEN || token.contains(char::is_whitespace) {
-        return Err(TokenError::NotOneToken(name));
+        return Err(format!("{name} does not hold one JWT and nothing else"));
     }
     let Ok(mut header) = HeaderValue::from_str(&format!("Bearer {token}")) else {
-        return Err(TokenError::InvalidCharacter(name));
+        return Err(format!("{name} holds characters no token has"));
     };
     header.set_sensitive(true);
     Ok(header)
@@ -355,7 +339,7 @@ mod tests {
     use std::cell::Cell;
     use std::future::pending;
 
-    use super::{ProtocolError, *};
+    use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn no_more_than_the_width_run_at_once_and_each_keeps_its_own_result() {
@@ -366,7 +350,7 @@ mod tests {
             time::sleep(Duration::from_millis(u64::from(100 - index))).await;
             now.set(now.get() - 1);
             match index % 3 {
-                0 => Err(ProtocolError::UnchangedStatus { manager: index.to_string() }.into()),
+                0 => Err(ClientError::Protocol(index.to_string())),
                 _ => Ok(index),
             }
         };
@@ -376,8 +360,8 @@ mod tests {
         for (index, answer) in answers {
             match answer {
                 Ok(own) => assert!(own == index && index % 3 != 0),
-                Err(ClientError::Protocol(ProtocolError::UnchangedStatus { manager })) => {
-                    assert!(manager == index.to_string() && index % 3 == 0);
+                Err(ClientError::Protocol(own)) => {
+                    assert!(own == index.to_string() && index % 3 == 0);
                 }
                 Err(other) => panic!("{other:?}"),
             }

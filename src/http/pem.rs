@@ -3,55 +3,22 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use rustls::RootCertStore;
-use rustls_pki_types::pem::{Error, PemObject};
+use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use webpki::{EndEntityCert, KeyUsage};
-
-/// Why a PEM document cannot be used. Each message begins with the document's name.
-#[derive(Debug, thiserror::Error)]
-pub enum PemError {
-    /// Not PEM at all, or cut off.
-    #[error("{name} is not PEM: {source}")]
-    Syntax {
-        /// The document.
-        name: String,
-        /// Error of the parser.
-        source: Error,
-    },
-    /// PEM without a `CERTIFICATE` section.
-    #[error("{name} holds no CERTIFICATE in PEM: give the file the issuer made")]
-    NoCertificate {
-        /// The document.
-        name: String,
-    },
-    /// A CA certificate that cannot be used.
-    #[error("{name} holds a certificate that cannot be used: {source}")]
-    UnusableCa {
-        /// The document.
-        name: String,
-        /// Error of rustls.
-        source: rustls::Error,
-    },
-    /// PEM without a private key.
-    #[error("{name} holds no private key in PEM ({source}): give the certificate's key")]
-    NoPrivateKey {
-        /// The document.
-        name: String,
-        /// Error of the parser.
-        source: Error,
-    },
-}
 
 /// The certificates of a document, in their order; at least one. `name` is the document's, for
 /// messages.
 ///
 /// # Errors
-/// [`PemError::Syntax`] or [`PemError::NoCertificate`].
-pub fn certificates(name: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemError> {
+/// The document is not PEM, is cut off, or holds no certificate.
+pub fn certificates(name: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match chain {
-        Err(source) => Err(PemError::Syntax { name: name.to_owned(), source }),
-        Ok(chain) if chain.is_empty() => Err(PemError::NoCertificate { name: name.to_owned() }),
+        Err(error) => Err(format!("{name} is not PEM: {error}")),
+        Ok(chain) if chain.is_empty() => {
+            Err(format!("{name} holds no CERTIFICATE in PEM: give the file the issuer made"))
+        }
         Ok(chain) => Ok(chain),
     }
 }
@@ -59,13 +26,13 @@ pub fn certificates(name: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static
 /// The CAs of a document, to check certificates with. `name` is the document's, for messages.
 ///
 /// # Errors
-/// Those of [`certificates`], and [`PemError::UnusableCa`].
-pub fn roots(name: &str, pem: &[u8]) -> Result<RootCertStore, PemError> {
+/// Those of [`certificates`], or a certificate of them cannot be used.
+pub fn roots(name: &str, pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(name, pem)? {
         roots
             .add(certificate)
-            .map_err(|source| PemError::UnusableCa { name: name.to_owned(), source })?;
+            .map_err(|error| format!("{name} holds a certificate that cannot be used: {error}"))?;
     }
     Ok(roots)
 }
@@ -73,10 +40,11 @@ pub fn roots(name: &str, pem: &[u8]) -> Result<RootCertStore, PemError> {
 /// The private key of a document. `name` is the document's, for messages.
 ///
 /// # Errors
-/// [`PemError::NoPrivateKey`].
-pub fn private_key(name: &str, pem: &[u8]) -> Result<PrivateKeyDer<'static>, PemError> {
-    PrivateKeyDer::from_pem_slice(pem)
-        .map_err(|source| PemError::NoPrivateKey { name: name.to_owned(), source })
+/// The document holds no private key.
+pub fn private_key(name: &str, pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_slice(pem).map_err(|error| {
+        format!("{name} holds no private key in PEM ({error}): give the certificate's key")
+    })
 }
 
 /// Longest notice in seconds: the end of a certificate that is valid for long is reported this long before.

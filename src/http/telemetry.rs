@@ -10,7 +10,6 @@ use std::str::FromStr;
 use std::time::SystemTime;
 
 use serde_json::{Map, Value};
-use thiserror::Error;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::Record;
@@ -37,19 +36,14 @@ pub enum LogFormat {
     Text,
 }
 
-/// A text that is not a log format.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0:?} is not a log format; use ecs or text")]
-pub struct UnknownLogFormat(String);
-
 impl FromStr for LogFormat {
-    type Err = UnknownLogFormat;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, UnknownLogFormat> {
+    fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "ecs" => Ok(Self::Ecs),
             "text" => Ok(Self::Text),
-            _ => Err(UnknownLogFormat(text.to_owned())),
+            _ => Err(format!("{text:?} is not a log format; use ecs or text")),
         }
     }
 }

@@ -105,7 +105,7 @@ fn command(
         Command::Checksum(args) => tools::print_checksum(args, out)?,
         Command::Token(args) => tools::print_token(&args, out)?,
         Command::Install { dir } => {
-            let path = tools::install(&dir).map_err(|error| Failure::Failed(error.to_string()))?;
+            let path = tools::install(&dir).map_err(Failure::Failed)?;
             writeln!(out, "{}", path.display())?;
         }
         Command::Warm(args) => tools::make_archive(args, out)?,
@@ -139,8 +139,7 @@ fn with(
     environment: &Environment,
     command: impl AsyncFnOnce(ManagerClient) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let address =
-        address::address(client, environment).map_err(|error| Failure::Usage(error.to_string()))?;
+    let address = address::address(client, environment).map_err(Failure::Usage)?;
     let client = ManagerClient::new(address)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

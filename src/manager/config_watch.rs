@@ -35,14 +35,13 @@ use tokio::time::timeout;
 use crate::errors::Errors;
 use crate::worker::Worker;
 use follow::Follower;
-use kept::Role;
 use observed::{Shared, Work};
 use prepare::Wanted;
 use progress::Progress;
 use stayput_api::checksum::Checksum;
 use stayput_api::{ConfigChoice, Refusal};
 
-pub use kept::{KeptError, RecordError};
+pub use kept::Role;
 pub use observed::Observed;
 pub use prepare::Prepared;
 
@@ -140,38 +139,13 @@ impl ConfigWatch {
         self.shared.prepare(Wanted { choice, expected: None, pinned }).await
     }
 
-    /// True if the engine would still read the verified config. Cheap and synchronous: to be called
-    /// right before the engine is executed. Always true for a staged config.
-    pub fn still_current(&self, prepared: &Prepared) -> bool {
-        prepared.still_current()
-    }
-
-    /// Keeps a generation, so that an engine that comes back by itself can run on it; to be called
-    /// when the engine was started with it. Does nothing where keeping is not configured.
+    /// Keeps a generation in this role. Does nothing where keeping is not configured.
     ///
     /// # Errors
     /// The reason why the generation is not kept; also in [`Observed::errors`] until a generation
     /// is kept. Earlier kept generations stay.
-    pub async fn keep_pinned(&self, prepared: &Prepared) -> Result<(), KeptError> {
-        self.shared.keep(prepared, Role::Pinned).await
-    }
-
-    /// Keeps a generation that became ready. If there is no last good one, it becomes that. Does
-    /// nothing where keeping is not configured.
-    ///
-    /// # Errors
-    /// The errors of [`Self::keep_pinned`].
-    pub async fn keep_candidate(&self, prepared: &Prepared) -> Result<(), KeptError> {
-        self.shared.keep(prepared, Role::Candidate).await
-    }
-
-    /// Keeps a generation that has proved itself as the last good one. Does nothing where keeping
-    /// is not configured.
-    ///
-    /// # Errors
-    /// The errors of [`Self::keep_pinned`].
-    pub async fn keep_last_good(&self, prepared: &Prepared) -> Result<(), KeptError> {
-        self.shared.keep(prepared, Role::LastGood).await
+    pub async fn keep(&self, prepared: &Prepared, role: Role) -> Result<(), String> {
+        self.shared.keep(prepared, role).await
     }
 
     /// The checksum of directories, read once, as `stayput checksum` shows it.

@@ -40,8 +40,8 @@ use tls::CheckedKeys;
 
 pub use routes::{Access, ROUTES, Route};
 pub use server::Server;
-pub use settings::{HttpSettings, InvalidListenAddress, parse_listen};
-pub use tls::{KeptPair, TlsMin, UnknownTlsVersion};
+pub use settings::{HttpSettings, parse_listen};
+pub use tls::{KeptPair, TlsMin};
 
 /// How long the supervisor may take for a reply that it usually gives at once.
 const SUPERVISOR_REPLY_TIMEOUT: Duration = Duration::from_secs(2);

@@ -47,8 +47,7 @@ pub(crate) use handle::Call;
 pub use handle::{Control, Handle};
 pub use journal::Journal;
 pub use probe::{Probe, Prober};
-pub use state_dir::StateDirError;
-pub use upgrade::{CAN_TAKE_OVER, HandOver, HandOverError, Serving, Taken};
+pub use upgrade::{CAN_TAKE_OVER, HandOver, Serving, Taken};
 
 // The data of the supervisor.
 //

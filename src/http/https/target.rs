@@ -13,7 +13,6 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
 use super::Tls;
-use crate::pem::PemError;
 
 /// A connection of any kind: boxed, so that the code that uses it is compiled once.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -44,8 +43,8 @@ impl Target {
     /// A server with plain HTTP; `host` is a name or an IP address, without brackets.
     ///
     /// # Errors
-    /// [`InvalidTarget::Host`].
-    pub fn http(host: &str, port: u16) -> Result<Self, InvalidTarget> {
+    /// The host has characters that no host has.
+    pub fn http(host: &str, port: u16) -> Result<Self, String> {
         Self::tcp(host, port, None)
     }
 
@@ -53,28 +52,19 @@ impl Target {
     /// pods are reached by IP addresses, which no certificate can contain in advance.
     ///
     /// # Errors
-    /// [`InvalidTarget`].
-    pub fn https(
-        host: &str,
-        port: u16,
-        tls: &Tls,
-        name: Option<&str>,
-    ) -> Result<Self, InvalidTarget> {
+    /// The name is none that a certificate can be for, or the host is none.
+    pub fn https(host: &str, port: u16, tls: &Tls, name: Option<&str>) -> Result<Self, String> {
         let name = name.unwrap_or(host);
         let server = ServerName::try_from(name.to_owned())
-            .map_err(|_| InvalidTarget::ServerName(name.to_owned()))?;
+            .map_err(|_| format!("{name:?} is neither a DNS name nor an IP address"))?;
         Self::tcp(host, port, Some((tls.clone(), server)))
     }
 
-    fn tcp(
-        host: &str,
-        port: u16,
-        tls: Option<(Tls, ServerName<'static>)>,
-    ) -> Result<Self, InvalidTarget> {
+    fn tcp(host: &str, port: u16, tls: Option<(Tls, ServerName<'static>)>) -> Result<Self, String> {
         let authority =
             if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let authority =
-            HeaderValue::from_str(&authority).map_err(|_| InvalidTarget::Host(host.to_owned()))?;
+        let authority = HeaderValue::from_str(&authority)
+            .map_err(|_| format!("{host:?} has characters that no host has"))?;
         Ok(Self { transport: Transport::Tcp { host: host.to_owned(), port, tls }, authority })
     }
 
@@ -134,52 +124,15 @@ impl fmt::Display for Target {
 /// Why there is no answer. Each variant says whether the request can have had an effect.
 #[derive(Debug, Error)]
 pub enum ExchangeError {
-    /// The server's certificate is not accepted. Nothing was sent.
-    #[error(transparent)]
-    Untrusted(#[from] UntrustedCertificate),
+    /// The server's certificate is not accepted: its fault, and what to do. Nothing was sent.
+    #[error("{0}")]
+    Untrusted(String),
     /// No connection, no TLS session, or not in time. Nothing was sent.
     #[error(transparent)]
     NotConnected(#[from] io::Error),
     /// The request was sent, at least in part, and no whole answer came: it may have had its effect.
     #[error(transparent)]
     Unanswered(#[from] NoAnswer),
-}
-
-/// A fault of the server's certificate, and what to do. The source is the error of rustls.
-#[derive(Debug, Error)]
-pub enum UntrustedCertificate {
-    /// Signed by another CA, or by a CA of the same name with another key.
-    #[error(
-        "it was not signed by {ca}: give the CA that issued it, or check which server listens there"
-    )]
-    UnknownIssuer {
-        /// Name of the CA document.
-        ca: String,
-        /// Error of the handshake.
-        source: io::Error,
-    },
-    /// For another name than the one that was asked for.
-    #[error(
-        "it is not for the name {name:?}: issue one with that subjectAltName, or configure the \
-         name it has"
-    )]
-    WrongName {
-        /// The name that was asked for.
-        name: String,
-        /// Error of the handshake.
-        source: io::Error,
-    },
-    /// The certificate of a CA, which rustls does not accept as a server's.
-    #[error(
-        "it is a CA's own (basicConstraints CA:TRUE), as self-signed ones often are: serve one \
-         with CA:FALSE, and give its issuer in place of {ca}"
-    )]
-    CaCertificate {
-        /// Name of the CA document.
-        ca: String,
-        /// Error of the handshake.
-        source: io::Error,
-    },
 }
 
 /// Why the answer did not arrive.
@@ -194,38 +147,6 @@ pub enum NoAnswer {
     /// The connection ended, or the answer was not HTTP.
     #[error("no whole answer: {}", with_sources(&**.0))]
     Interrupted(#[source] Box<dyn StdError + Send + Sync>),
-}
-
-/// Why TLS cannot be set up.
-#[derive(Debug, Error)]
-pub enum TlsError {
-    /// A document that is not PEM of the right kind.
-    #[error(transparent)]
-    Pem(#[from] PemError),
-    /// Our certificate and key do not belong together.
-    #[error("{certificate} and {key} cannot be used together: {source}")]
-    Identity {
-        /// Name of the certificate's document.
-        certificate: String,
-        /// Name of the key's document.
-        key: String,
-        /// Error of rustls.
-        source: rustls::Error,
-    },
-    /// The TLS versions cannot be used with this build.
-    #[error("TLS cannot be set up: {0}")]
-    Versions(#[source] rustls::Error),
-}
-
-/// A host or server name that cannot be one.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum InvalidTarget {
-    /// Not a name that a certificate can be for.
-    #[error("{0:?} is neither a DNS name nor an IP address")]
-    ServerName(String),
-    /// Not a host that can be put into a header.
-    #[error("{0:?} has characters that no host has")]
-    Host(String),
 }
 
 /// The error and its sources: hyper reports "connection error", and the reason is in a source.

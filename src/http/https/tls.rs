@@ -7,7 +7,7 @@ use rustls::pki_types::ServerName;
 use rustls::version::{TLS12, TLS13};
 use rustls::{CertificateError, ClientConfig, SupportedProtocolVersion};
 
-use super::{ExchangeError, TlsError, UntrustedCertificate};
+use super::ExchangeError;
 use crate::pem;
 
 /// Our own certificate.
@@ -41,30 +41,23 @@ impl Tls {
     /// are never used: the certificates come from the cluster's CA, and the image may have no roots.
     ///
     /// # Errors
-    /// [`TlsError`] names the document that cannot be used and says what to do.
-    pub fn new(
-        ca: &Pem,
-        identity: Option<&Identity>,
-        versions: Versions,
-    ) -> Result<Self, TlsError> {
+    /// The document that cannot be used, and what to do.
+    pub fn new(ca: &Pem, identity: Option<&Identity>, versions: Versions) -> Result<Self, String> {
         let roots = pem::roots(ca.name(), ca.bytes())?;
         // The provider is set explicitly: with two of them in one build, the default would panic.
         let builder =
             ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
                 .with_protocol_versions(versions)
-                .map_err(TlsError::Versions)?
+                .map_err(|error| format!("TLS cannot be set up: {error}"))?
                 .with_root_certificates(roots);
         let config = match identity {
             None => builder.with_no_client_auth(),
             Some(Identity { certificate, key }) => {
                 let chain = pem::certificates(certificate.name(), certificate.bytes())?;
                 let secret = pem::private_key(key.name(), key.bytes())?;
-                builder.with_client_auth_cert(chain, secret).map_err(|source| {
-                    TlsError::Identity {
-                        certificate: certificate.name().to_owned(),
-                        key: key.name().to_owned(),
-                        source,
-                    }
+                builder.with_client_auth_cert(chain, secret).map_err(|error| {
+                    let (certificate, key) = (certificate.name(), key.name());
+                    format!("{certificate} and {key} cannot be used together: {error}")
                 })?
             }
         };
@@ -82,26 +75,33 @@ impl Tls {
         source: io::Error,
         name: &ServerName<'_>,
     ) -> ExchangeError {
-        let ca = || self.ca.to_string();
+        let ca = &self.ca;
         let tls = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         let Some(rustls::Error::InvalidCertificate(reason)) = tls else { return source.into() };
-        match reason {
+        ExchangeError::Untrusted(match reason {
             // The second error means a CA of the same name with another key.
-            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-                UntrustedCertificate::UnknownIssuer { ca: ca(), source }.into()
-            }
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => format!(
+                "it was not signed by {ca}: give the CA that issued it, or check which server \
+                 listens there"
+            ),
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                let name = name.to_str().into_owned();
-                UntrustedCertificate::WrongName { name, source }.into()
+                format!(
+                    "it is not for the name {:?}: issue one with that subjectAltName, or configure \
+                     the name it has",
+                    name.to_str()
+                )
             }
             // rustls has no variant for it, only an opaque one with the verifier's error inside.
             CertificateError::Other(other)
                 if format!("{other:?}").contains("CaUsedAsEndEntity") =>
             {
-                UntrustedCertificate::CaCertificate { ca: ca(), source }.into()
+                format!(
+                    "it is a CA's own (basicConstraints CA:TRUE), as self-signed ones often are: \
+                     serve one with CA:FALSE, and give its issuer in place of {ca}"
+                )
             }
-            _ => source.into(),
-        }
+            _ => return source.into(),
+        })
     }
 }
 

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use hyper::Uri;
 use hyper::http::uri::Scheme;
-use thiserror::Error;
 
 use super::Token;
-use crate::https::{InvalidTarget, Target, Tls};
+use crate::https::{Target, Tls};
 
 /// The address of a manager.
 #[derive(Debug, Clone)]
@@ -36,49 +35,12 @@ pub struct Credentials {
     pub token: Option<Token>,
 }
 
-/// Why an address cannot be used. Each message says what to write instead.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum AddressError {
-    /// Not a URL at all.
-    #[error("{0:?} is no URL: write https://HOST:PORT of the manager")]
-    NotUrl(String),
-    /// Another scheme, or none.
-    #[error("{0:?} is no https URL: write https://HOST:PORT of the manager")]
-    Scheme(String),
-    /// The URL has more than host and port.
-    #[error("{0:?} has a path: only https://HOST:PORT is wanted")]
-    Path(String),
-    /// User and password, which the message must not repeat.
-    #[error("the manager takes no user and password in its URL: use a token file")]
-    UserInfo,
-    /// No port.
-    #[error("{0:?} has no port: write https://HOST:PORT of the manager")]
-    NoPort(String),
-    /// `http://` with an address that is not loopback.
-    #[error("{0:?} would send everything in the clear: use https (http is for loopback only)")]
-    ClearText(String),
-    /// A host or server name that cannot be one.
-    #[error("{url:?}: {source}")]
-    Target {
-        /// The URL.
-        url: String,
-        /// The fault of the URL.
-        source: InvalidTarget,
-    },
-    /// `https://` and no CA to trust.
-    #[error(
-        "{0:?}: an https URL needs the CA that signed the manager's certificate: give --ca FILE \
-         (STAYPUT_CA)"
-    )]
-    NoCa(String),
-}
-
 impl Address {
     /// Where to connect, and the token to send.
     ///
     /// # Errors
-    /// See [`AddressError`].
-    pub(super) fn into_parts(self) -> Result<(Target, Option<Token>), AddressError> {
+    /// Why the address cannot be used, and what to write instead.
+    pub(super) fn into_parts(self) -> Result<(Target, Option<Token>), String> {
         let (url, server_name, Credentials { tls, token }) = match self {
             Self::Socket(path) => return Ok((Target::socket(path), None)),
             Self::Url { url, server_name, credentials } => (url, server_name, credentials),
@@ -87,12 +49,15 @@ impl Address {
         let target = match (is_tls, tls) {
             (false, _) => Target::http(&host, port),
             (true, Some(tls)) => Target::https(&host, port, &tls, server_name.as_deref()),
-            (true, None) => return Err(AddressError::NoCa(url)),
+            (true, None) => {
+                return Err(format!(
+                    "{url:?}: an https URL needs the CA that signed the manager's certificate: give \
+                     --ca FILE (STAYPUT_CA)"
+                ));
+            }
         };
-        match target {
-            Ok(target) => Ok((target, token)),
-            Err(source) => Err(AddressError::Target { url, source }),
-        }
+        let target = target.map_err(|fault| format!("{url:?}: {fault}"))?;
+        Ok((target, token))
     }
 }
 
@@ -105,27 +70,28 @@ struct Authority {
 }
 
 /// The parts of a manager's URL.
-fn parse(url: &str) -> Result<Authority, AddressError> {
-    let own = || url.to_owned();
-    let uri: Uri = url.parse().map_err(|_| AddressError::NotUrl(own()))?;
+fn parse(url: &str) -> Result<Authority, String> {
+    let wanted = "write https://HOST:PORT of the manager";
+    let uri: Uri = url.parse().map_err(|_| format!("{url:?} is no URL: {wanted}"))?;
     let tls = match uri.scheme() {
         Some(scheme) if *scheme == Scheme::HTTPS => true,
         Some(scheme) if *scheme == Scheme::HTTP => false,
-        Some(_) | None => return Err(AddressError::Scheme(own())),
+        Some(_) | None => return Err(format!("{url:?} is no https URL: {wanted}")),
     };
     if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-        return Err(AddressError::Path(own()));
+        return Err(format!("{url:?} has a path: only https://HOST:PORT is wanted"));
     }
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-        return Err(AddressError::UserInfo);
+        // The message must not repeat the password.
+        return Err("the manager takes no user and password in its URL: use a token file".into());
     }
     let host = uri.host().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    let Some(port) = uri.port_u16() else {
-        return Err(AddressError::NoPort(own()));
-    };
+    let port = uri.port_u16().ok_or_else(|| format!("{url:?} has no port: {wanted}"))?;
     if !tls && !is_loopback(&host) {
-        return Err(AddressError::ClearText(own()));
+        return Err(format!(
+            "{url:?} would send everything in the clear: use https (http is for loopback only)"
+        ));
     }
     Ok(Authority { host, port, tls })
 }
@@ -149,10 +115,7 @@ mod tests {
     fn plain_http_is_for_loopback_only() {
         assert!(parse("http://127.0.0.1:9199").is_ok_and(|authority| !authority.tls));
         assert!(parse("http://[::1]:9199").is_ok());
-        assert!(
-            parse("http://10.0.0.7:9199")
-                .is_err_and(|error| error.to_string().contains("in the clear"))
-        );
+        assert!(parse("http://10.0.0.7:9199").is_err_and(|error| error.contains("in the clear")));
     }
 
     #[test]
@@ -166,7 +129,7 @@ mod tests {
             ("https://me:secret@logs-2:9199", "token file"),
             ("https://:9199 ", "no URL"),
         ] {
-            let error = parse(url).expect_err(url).to_string();
+            let error = parse(url).expect_err(url);
             assert!(error.contains(part), "{url}: {error}");
             assert!(!error.contains("secret"), "a password must not be repeated: {error}");
         }

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::time::Duration;
 
 use hyper::body::Bytes;
 use hyper::header::CONTENT_TYPE;
@@ -10,9 +11,8 @@ use hyper::{Response, StatusCode};
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::address::AddressError;
-use super::{Answer, TokenError};
-use crate::https::{self, ExchangeError, NoAnswer, Target, UntrustedCertificate};
+use super::Answer;
+use crate::https::{self, ExchangeError, NoAnswer, Target};
 use crate::shorten;
 use stayput_api::{Problem, SEQUENCE_HEADER, Status, TIMES_AHEAD_HEADER};
 
@@ -86,7 +86,10 @@ impl Reply {
     fn unknown(self, mut answer: String) -> ClientError {
         shorten(&mut answer, MAX_TEXT_CHARS);
         let (manager, status) = (self.manager, self.status.as_u16());
-        ProtocolError::UnknownAnswer { manager, status, answer }.into()
+        ClientError::Protocol(format!(
+            "{manager} answered HTTP {status} with {answer}: is it a stayput manager, and not a newer \
+             one than this client?"
+        ))
     }
 }
 
@@ -127,83 +130,33 @@ pub(super) fn escape(text: &str) -> String {
     escaped
 }
 
-/// Why there is no good answer. Each variant says whether the request can have had an effect.
+/// Why there is no good answer: a whole message each. The variant says whether the request can have
+/// had an effect.
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// An address, CA, certificate, key or token of the client cannot be used. Nothing was sent.
-    #[error(transparent)]
-    Credentials(#[from] CredentialsError),
+    #[error("{0}")]
+    Credentials(String),
     /// No connection to the manager. Nothing was sent.
-    #[error(transparent)]
-    NotReachable(#[from] NotReachable),
+    #[error("{0}")]
+    NotReachable(String),
     /// A server answered whose certificate is not trusted. Nothing was sent.
-    #[error(transparent)]
-    Untrusted(#[from] Untrusted),
+    #[error("{0}")]
+    Untrusted(String),
     /// The request was sent and no whole answer came: it may have had its effect. Sending it again
     /// with the same sequence is safe.
-    #[error(transparent)]
-    Unanswered(#[from] Unanswered),
+    #[error("{0}")]
+    Unanswered(String),
     /// The manager refused, or what was requested failed.
     #[error(transparent)]
     Refused(#[from] Refused),
     /// The answer comes from the manager of another pod. If the request named the pod, it had no
     /// effect there.
-    #[error(transparent)]
-    WrongPod(#[from] WrongPod),
+    #[error("{0}")]
+    WrongPod(String),
     /// Not the answer of a manager of this version: from another program, or from a newer manager.
-    #[error(transparent)]
-    Protocol(#[from] ProtocolError),
-}
-
-/// An address or a credential that the client was given and cannot use.
-#[derive(Debug, Error)]
-pub enum CredentialsError {
-    /// The address, or a credential that belongs to it.
-    #[error(transparent)]
-    Address(#[from] AddressError),
-    /// The token.
-    #[error(transparent)]
-    Token(#[from] TokenError),
-}
-
-/// The manager cannot be connected to.
-#[derive(Debug, Error)]
-#[error("cannot reach the manager at {manager}: {source}{hint}")]
-pub struct NotReachable {
-    manager: String,
-    hint: &'static str,
-    source: io::Error,
-}
-
-impl NotReachable {
-    /// `source` is why `manager` cannot be connected to; a likely cause is added to the message.
-    pub fn new(manager: &Target, source: io::Error) -> Self {
-        let hint = hint(&source, manager.socket_path());
-        Self { manager: manager.to_string(), hint, source }
-    }
-}
-
-/// The certificate of the server is not trusted.
-#[derive(Debug, Error)]
-#[error("cannot trust the certificate of the manager at {manager}: {source}")]
-pub struct Untrusted {
-    /// The manager's address.
-    pub manager: String,
-    /// The fault of the manager's certificate.
-    pub source: UntrustedCertificate,
-}
-
-/// A request was sent, and there is no answer to it.
-#[derive(Debug, Error)]
-#[error(
-    "{source}; the manager{} may have acted on the request: check its status",
-    manager.as_ref().map(|manager| format!(" at {manager}")).unwrap_or_default()
-)]
-pub struct Unanswered {
-    /// The manager's address, if that is known.
-    pub manager: Option<String>,
-    /// Why the answer did not arrive.
-    pub source: NoAnswer,
+    #[error("{0}")]
+    Protocol(String),
 }
 
 /// A refusal, as the manager sent it.
@@ -218,76 +171,29 @@ pub struct Refused {
     pub date: Option<u64>,
 }
 
-/// The pod of the manager that answered is another one, or is not known.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum WrongPod {
-    /// Another pod.
-    #[error(
-        "the manager at {manager} belongs to the pod with uid {found}, not {wanted}: was the pod \
-         replaced, or its address given to another?"
-    )]
-    Other {
-        /// The manager's address.
-        manager: String,
-        /// The uid that the manager reports.
-        found: String,
-        /// The uid that was meant.
-        wanted: String,
-    },
-    /// A manager without the pod's uid.
-    #[error(
-        "the manager at {manager} does not know its pod, so it is not certain that it is {wanted}: \
-         give it STAYPUT_POD_UID from the downward API"
-    )]
-    Unknown {
-        /// The manager's address.
-        manager: String,
-        /// The uid that was meant.
-        wanted: String,
-    },
-}
-
-/// An answer that no manager of the same version gives.
-#[derive(Debug, Error)]
-pub enum ProtocolError {
-    /// Not the answer of a manager.
-    #[error(
-        "{manager} answered HTTP {status} with {answer}: is it a stayput manager, and not a newer \
-         one than this client?"
-    )]
-    UnknownAnswer {
-        /// The manager's address.
-        manager: String,
-        /// The HTTP status.
-        status: u16,
-        /// The answer, shortened.
-        answer: String,
-    },
-    /// The manager answered at once, although nothing changed.
-    #[error("the manager at {manager} answered a wait for a change with the unchanged status")]
-    UnchangedStatus {
-        /// The manager's address.
-        manager: String,
-    },
-    /// The request cannot be serialized.
-    #[error("the request cannot be written as JSON: {0}")]
-    Body(#[source] serde_json::Error),
-    /// The request is not valid HTTP.
-    #[error("the request is not valid HTTP: {0}")]
-    Request(#[source] hyper::http::Error),
-}
-
 impl ClientError {
     /// The error for a request that the manager at `target` did not answer.
     pub(super) fn of_exchange(error: ExchangeError, target: &Target) -> Self {
-        let manager = target.to_string();
         match error {
-            ExchangeError::Untrusted(source) => Untrusted { manager, source }.into(),
-            ExchangeError::NotConnected(source) => NotReachable::new(target, source).into(),
-            ExchangeError::Unanswered(source) => {
-                Unanswered { manager: Some(manager), source }.into()
+            ExchangeError::Untrusted(fault) => Self::Untrusted(format!(
+                "cannot trust the certificate of the manager at {target}: {fault}"
+            )),
+            ExchangeError::NotConnected(error) => {
+                let hint = hint(&error, target.socket_path());
+                Self::NotReachable(format!("cannot reach the manager at {target}: {error}{hint}"))
             }
+            ExchangeError::Unanswered(why) => Self::Unanswered(format!(
+                "{why}; the manager at {target} may have acted on the request: check its status"
+            )),
         }
+    }
+
+    /// The error for a call that was dropped because it took longer than `deadline`.
+    pub fn late(deadline: Duration) -> Self {
+        let why = NoAnswer::Timeout(deadline);
+        Self::Unanswered(format!(
+            "{why}; the manager may have acted on the request: check its status"
+        ))
     }
 }
 

@@ -1,34 +1,14 @@
 //! The address of the manager, from the command line, otherwise from the environment.
 
-use std::io;
 use std::path::{Path, PathBuf};
-
-use thiserror::Error;
 
 use super::args::ClientArgs;
 use crate::settings::Environment;
-use stayput_http::https::{Identity, ONLY_1_3, Pem, Tls, TlsError};
+use stayput_http::https::{Identity, ONLY_1_3, Pem, Tls};
 use stayput_http::manager_client::{Address, Credentials, Token};
 
 /// Socket to use without any option or variable.
 const DEFAULT_SOCKET: &str = "/run/stayput/stayput.sock";
-
-/// Reason why options and variables give no address, and what to write instead.
-#[derive(Debug, Error)]
-pub(super) enum OptionError {
-    #[error("{name} cannot be read: {source}")]
-    Unreadable { name: String, source: io::Error },
-    #[error("a client certificate needs its key: give --key FILE as well")]
-    CertificateWithoutKey,
-    #[error("a key needs its client certificate: give --cert FILE as well")]
-    KeyWithoutCertificate,
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    #[error("STAYPUT_URL is not UTF-8: it must be a URL")]
-    UrlNotUtf8,
-    #[error("{0} is for --url: the socket does not use it")]
-    NotForSocket(&'static str),
-}
 
 /// The chosen address; its files are not read yet.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,10 +26,7 @@ struct Files {
 }
 
 /// Finds the manager's address, and reads the files with the credentials.
-pub(super) fn address(
-    args: &ClientArgs,
-    environment: &Environment,
-) -> Result<Address, OptionError> {
+pub(super) fn address(args: &ClientArgs, environment: &Environment) -> Result<Address, String> {
     match choose(args, environment)? {
         Choice::Socket(path) => Ok(Address::Socket(path)),
         Choice::Url { url, files } => {
@@ -59,7 +36,7 @@ pub(super) fn address(
 }
 
 impl Files {
-    fn read(self) -> Result<Credentials, OptionError> {
+    fn read(self) -> Result<Credentials, String> {
         let Self { ca, token, certificate, key } = self;
         let identity = match (certificate, key) {
             (None, None) => None,
@@ -68,10 +45,10 @@ impl Files {
                 key: read("the key", &key, "--key, STAYPUT_KEY")?,
             }),
             (Some(_), None) => {
-                return Err(OptionError::CertificateWithoutKey);
+                return Err("a client certificate needs its key: give --key FILE as well".into());
             }
             (None, Some(_)) => {
-                return Err(OptionError::KeyWithoutCertificate);
+                return Err("a key needs its client certificate: give --cert FILE as well".into());
             }
         };
         let tls = match ca {
@@ -86,15 +63,15 @@ impl Files {
 }
 
 /// Reads a file. Error messages name the option that the path came from.
-fn read(what: &str, path: &Path, option: &str) -> Result<Pem, OptionError> {
+fn read(what: &str, path: &Path, option: &str) -> Result<Pem, String> {
     let name = format!("{what} {} ({option})", path.display());
     match std::fs::read(path) {
         Ok(bytes) => Ok(Pem::new(name, bytes)),
-        Err(source) => Err(OptionError::Unreadable { name, source }),
+        Err(error) => Err(format!("{name} cannot be read: {error}")),
     }
 }
 
-fn choose(args: &ClientArgs, environment: &Environment) -> Result<Choice, OptionError> {
+fn choose(args: &ClientArgs, environment: &Environment) -> Result<Choice, String> {
     let variable = |name| environment.get(name).filter(|value| !value.is_empty());
     let file =
         |arg: &Option<PathBuf>, name| arg.clone().or_else(|| variable(name).map(PathBuf::from));
@@ -104,7 +81,10 @@ fn choose(args: &ClientArgs, environment: &Environment) -> Result<Choice, Option
     // STAYPUT_SOCKET is set for every process in an image, so a URL is the more specific choice.
     let url = match (&args.url, variable("STAYPUT_URL")) {
         (Some(url), _) => Some(url.clone()),
-        (None, Some(url)) => Some(url.to_str().ok_or(OptionError::UrlNotUtf8)?.to_owned()),
+        (None, Some(url)) => {
+            let url = url.to_str().ok_or("STAYPUT_URL is not UTF-8: it must be a URL")?;
+            Some(url.to_owned())
+        }
         (None, None) => None,
     };
     if let Some(url) = url {
@@ -123,7 +103,7 @@ fn choose(args: &ClientArgs, environment: &Environment) -> Result<Choice, Option
         ("--key", &args.key),
     ] {
         if given.is_some() {
-            return Err(OptionError::NotForSocket(option));
+            return Err(format!("{option} is for --url: the socket does not use it"));
         }
     }
     Ok(Choice::Socket(file(&None, "STAYPUT_SOCKET").unwrap_or_else(|| DEFAULT_SOCKET.into())))
@@ -135,7 +115,7 @@ mod tests {
 
     fn with(args: ClientArgs, variables: &[(&str, &str)]) -> Result<Choice, String> {
         let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
-        choose(&args, &Environment::new(variables)).map_err(|error| error.to_string())
+        choose(&args, &Environment::new(variables))
     }
 
     fn socket(path: &str) -> Choice {
@@ -194,7 +174,7 @@ mod tests {
                 ["/absent", "STAYPUT_CERT"],
             ),
         ] {
-            let error = files.read().unwrap_err().to_string();
+            let error = files.read().unwrap_err();
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");
         }
     }

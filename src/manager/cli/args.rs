@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use clap::{Args, Parser, Subcommand};
-use thiserror::Error;
 
 use super::wait::Goal;
 use crate::config_watch::ConfigDir;
@@ -187,14 +186,9 @@ pub(super) struct FencingArgs {
     pod: Option<String>,
 }
 
-/// Not a sequence.
-#[derive(Debug, Clone, Copy, Error)]
-#[error("write a whole number from 0 to {MAX_SEQUENCE}")]
-struct InvalidSequence;
-
-fn sequence(text: &str) -> Result<u64, InvalidSequence> {
+fn sequence(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| *number <= MAX_SEQUENCE);
-    number.ok_or(InvalidSequence)
+    number.ok_or_else(|| format!("write a whole number from 0 to {MAX_SEQUENCE}"))
 }
 
 #[derive(Debug, Args)]
@@ -237,10 +231,9 @@ pub(super) struct StopArgs {
 }
 
 fn resume_after(text: &str) -> Result<Span, String> {
-    match Span::parse(text) {
-        Ok(span) if span < StopRequest::MIN_RESUME_AFTER => Err("1s is the shortest time".into()),
-        Ok(span) => Ok(span),
-        Err(error) => Err(error.to_string()),
+    match Span::parse(text)? {
+        span if span < StopRequest::MIN_RESUME_AFTER => Err("1s is the shortest time".into()),
+        span => Ok(span),
     }
 }
 

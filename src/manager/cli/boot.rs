@@ -172,7 +172,7 @@ async fn is_first_start(journal: &Journal, worker: &Worker) -> Result<bool, Vec<
     let checked = journal.clone();
     match timeout(VOLUME_TIMEOUT, worker.run(move || checked.check())).await {
         Ok(Ok(Ok(has_journal))) => Ok(!has_journal),
-        Ok(Ok(Err(problem))) => Err(vec![problem.to_string()]),
+        Ok(Ok(Err(problem))) => Err(vec![problem]),
         // The supervisor takes over: a disk that hangs must not keep the engine down.
         Ok(Err(_)) | Err(_) => Ok(false),
     }

@@ -384,7 +384,7 @@ fn can_take_over(
 ) -> Result<(), Vec<String>> {
     let state = process::handed_over(state)
         .map_err(|error| vec![format!("the handed-over state cannot be read: {error}")])?;
-    HandOver::parse(&state).map_err(|error| vec![error.to_string()])?;
+    HandOver::parse(&state).map_err(|problem| vec![problem])?;
     let args = [OsString::from("stayput")].into_iter().chain(args);
     let matches =
         super::definition().try_get_matches_from(args).map_err(|error| vec![error.to_string()])?;

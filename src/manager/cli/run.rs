@@ -36,7 +36,7 @@ const TERMINATION_LOG: &str = "/dev/termination-log";
 pub(super) fn run(matches: &ArgMatches, environment: &Environment) -> ExitCode {
     let taken = match Taken::find() {
         Ok(taken) => taken,
-        Err(error) => return report(&[error.to_string()], USAGE),
+        Err(problem) => return report(&[problem], USAGE),
     };
     let settings = || settings::read(matches, environment, io::stderr().is_terminal());
     let settings = || {

@@ -6,15 +6,14 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use thiserror::Error;
-
 use super::Failure;
 use super::args::{ChecksumArgs, TokenArgs, WarmArgs};
 use crate::config_watch::{ConfigSettings, ConfigWatch};
+use crate::files;
 use crate::warm::{self, Warm, WarmError};
 use stayput_api::Span;
 use stayput_api::checksum::{Checksum, FileDigest, listing};
-use stayput_http::jwt::{Grant, UnknownScope, mint};
+use stayput_http::jwt::{Grant, mint};
 
 /// Prints the checksum; with `--files`, the listing that it is the SHA-256 of, and the checksum on
 /// stderr, so that `--files | sha256sum` prints the same digits.
@@ -104,14 +103,6 @@ fn best_effort_within(warm: &Warm, limit: Span, out: &mut impl Write) -> Result<
     written.map_err(Failure::Output)
 }
 
-/// Error: the program cannot be copied into the directory.
-#[derive(Debug, Error)]
-#[error("cannot install into {}: {source}{}", dir.display(), hint(source))]
-pub(super) struct InstallError {
-    dir: PathBuf,
-    source: io::Error,
-}
-
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
@@ -126,22 +117,19 @@ fn hint(error: &io::Error) -> &'static str {
 
 /// Copies this program to `dir/stayput` and returns that path. The file appears complete or not
 /// at all: an engine's container may be started while an earlier copy is in use.
-pub(super) fn install(dir: &Path) -> Result<PathBuf, InstallError> {
+pub(super) fn install(dir: &Path) -> Result<PathBuf, String> {
     let target = dir.join("stayput");
     let partial = dir.join(".stayput.partial");
-    copy(dir, &partial, &target).map_err(|source| {
+    copy(dir, &partial, &target).map_err(|error| {
         // If it cannot be removed, the next attempt replaces it.
         let _ = fs::remove_file(&partial);
-        InstallError { dir: dir.to_owned(), source }
+        format!("cannot install into {}: {error}{}", dir.display(), hint(&error))
     })?;
     Ok(target)
 }
 
 fn copy(dir: &Path, partial: &Path, target: &Path) -> io::Result<()> {
-    match fs::remove_file(partial) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
+    files::remove(partial)?;
     // Not by the program's path: another file may be there now.
     let mut source = File::open("/proc/self/exe")?;
     let mut copy = OpenOptions::new().write(true).create_new(true).mode(0o755).open(partial)?;
@@ -159,14 +147,11 @@ fn copy(dir: &Path, partial: &Path, target: &Path) -> io::Result<()> {
 pub(super) fn print_token(args: &TokenArgs, out: &mut impl Write) -> Result<(), Failure> {
     let grant = Grant {
         subject: "token".to_owned(),
-        scopes: args
-            .scope
-            .parse()
-            .map_err(|error: UnknownScope| Failure::Usage(error.to_string()))?,
+        scopes: args.scope.parse().map_err(Failure::Usage)?,
         audience: args.audience.clone(),
         ttl: args.ttl.to_duration(),
     };
-    grant.check().map_err(|error| Failure::Usage(error.to_string()))?;
+    grant.check().map_err(Failure::Usage)?;
     let shown = args.key.display();
     let key = std::fs::read(&args.key)
         .map_err(|error| Failure::Failed(format!("the key {shown} cannot be read: {error}")))?;

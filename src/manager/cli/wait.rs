@@ -4,12 +4,11 @@ use std::io::Write;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-use thiserror::Error;
 use tokio::time::{self, Instant};
 
 use super::Failure;
 use super::render::{self, ChangePrinter};
-use stayput_api::checksum::{Checksum, InvalidChecksum};
+use stayput_api::checksum::Checksum;
 use stayput_api::{Code, Cursor, Desired, Span, State, Status};
 use stayput_http::manager_client::{Answer, ClientError, ManagerClient};
 
@@ -26,25 +25,16 @@ pub(super) enum Goal {
     Checksum(Checksum),
 }
 
-/// Not a goal.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(super) enum InvalidGoal {
-    #[error("write stopped, running, ready or checksum=C")]
-    Unknown,
-    #[error(transparent)]
-    Checksum(#[from] InvalidChecksum),
-}
-
 impl FromStr for Goal {
-    type Err = InvalidGoal;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, InvalidGoal> {
+    fn from_str(text: &str) -> Result<Self, String> {
         match (text, text.strip_prefix("checksum=")) {
             ("stopped", _) => Ok(Self::Stopped),
             ("running", _) => Ok(Self::Running),
             ("ready", _) => Ok(Self::Ready),
             (_, Some(checksum)) => Ok(Self::Checksum(Checksum::parse(checksum)?)),
-            _ => Err(InvalidGoal::Unknown),
+            _ => Err("write stopped, running, ready or checksum=C".to_owned()),
         }
     }
 }

@@ -19,7 +19,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use nix::errno::Errno;
 use nix::fcntl::open;
 use nix::sys::stat::{Mode, fstat};
 use nix::sys::statvfs::statvfs;
@@ -27,8 +26,7 @@ use nix::sys::statvfs::statvfs;
 use super::generation::{READ, read_file};
 use super::progress::Progress;
 use crate::files;
-use crate::worker::WorkPanicked;
-use stayput_api::checksum::{Checksum, ContentDigest, InvalidChecksum, InvalidDigest};
+use stayput_api::checksum::{Checksum, ContentDigest};
 
 pub(super) use generation::{Kept, Staged, StagedFile};
 
@@ -40,16 +38,20 @@ const PINNED_BEFORE: &str = "pinned-before";
 const NEW: &str = "new";
 /// A link that is being written.
 const NEW_LINK: &str = "new-link";
+/// Fault of a record.
+const OTHER_FILES: &str = "its list of files does not have its checksum";
 /// Prefix of a checksum; the names of the directories do not have it.
 const ALGORITHM: &str = "sha256:";
 
 /// Role in which a generation is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub enum Role {
+    /// The engine was started with it, and can come back by itself on it.
     Pinned,
     /// Was ready, and has not proved itself yet. Becomes the last good generation at once where
     /// there is no other.
     Candidate,
+    /// Has proved itself.
     LastGood,
 }
 
@@ -65,7 +67,7 @@ impl Store {
     }
 
     /// The last good generation, if there is one.
-    pub(super) fn last_good(&self, progress: &Progress) -> Result<Option<Kept>, KeptError> {
+    pub(super) fn last_good(&self, progress: &Progress) -> Result<Option<Kept>, String> {
         progress.keep(&self.root);
         match self.named(LAST_GOOD) {
             Some(name) => self.load(&name),
@@ -78,19 +80,24 @@ impl Store {
         &self,
         checksum: &Checksum,
         progress: &Progress,
-    ) -> Result<Option<Kept>, KeptError> {
+    ) -> Result<Option<Kept>, String> {
         progress.keep(&self.root);
         self.load(&directory(checksum))
     }
 
-    fn load(&self, name: &Path) -> Result<Option<Kept>, KeptError> {
+    fn load(&self, name: &Path) -> Result<Option<Kept>, String> {
         let path = self.root.join(name);
-        match Kept::load(&path) {
-            Ok(Some(kept)) if directory(&kept.checksum) != name => {
-                Err(KeptError::Unusable { path, source: RecordError::OtherFiles })
-            }
-            loaded => loaded.map_err(|source| KeptError::Unusable { path, source }),
-        }
+        let loaded = match Kept::load(&path) {
+            Ok(Some(kept)) if directory(&kept.checksum) != name => Err(OTHER_FILES.to_owned()),
+            loaded => loaded,
+        };
+        loaded.map_err(|fault| {
+            format!(
+                "the kept config in {} cannot be used: {fault}; remove it, a new one is kept when the \
+                 engine is next ready",
+                path.display()
+            )
+        })
     }
 
     /// Target of a link, if the link exists.
@@ -107,9 +114,11 @@ impl Store {
         staged: &Staged,
         role: Role,
         progress: &Progress,
-    ) -> Result<(), KeptError> {
+    ) -> Result<(), String> {
         progress.keep(&self.root);
-        let failed = |source| KeptError::Unwritten { root: self.root.clone(), source };
+        let failed = |error: io::Error| {
+            format!("the config cannot be kept in {}: {error}", self.root.display())
+        };
         let name = directory(&staged.checksum);
         let kept = self.load(&name);
         if !kept.is_ok_and(|kept| kept.is_some_and(|kept| kept.is_intact())) {
@@ -118,7 +127,11 @@ impl Store {
                 generation::write(staged, &self.root.join(NEW), &self.root.join(&name))
             };
             if let Some(file) = write().map_err(failed)? {
-                return Err(KeptError::Changed { file });
+                return Err(format!(
+                    "the config cannot be kept: {} was changed since the engine started, where it is \
+                     staged and where it is mounted",
+                    file.display()
+                ));
             }
         }
         self.assign(&name, role, progress).and_then(|()| self.sweep()).map_err(failed)
@@ -265,70 +278,6 @@ fn leave_room(directory: &Path, size: u64) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::StorageFull, NoRoom { free, size }));
     }
     Ok(())
-}
-
-/// Why there is no kept generation, or why a new one is not kept.
-#[derive(Debug, thiserror::Error)]
-pub enum KeptError {
-    /// The kept generation cannot be used.
-    #[error(
-        "the kept config in {} cannot be used: {source}; remove it, a new one is kept when the \
-         engine is next ready",
-        path.display()
-    )]
-    Unusable {
-        /// The directory of the kept generation.
-        path: PathBuf,
-        /// The fault of the generation's record.
-        source: RecordError,
-    },
-    /// The new generation cannot be written. The earlier ones are still kept.
-    #[error("the config cannot be kept in {}: {source}", root.display())]
-    Unwritten {
-        /// The directory of the kept generations.
-        root: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The content that the engine was started with does not exist any more.
-    #[error(
-        "the config cannot be kept: {} was changed since the engine started, where it is staged and \
-         where it is mounted",
-        file.display()
-    )]
-    Changed {
-        /// Path of the file in the config.
-        file: PathBuf,
-    },
-    /// The thread that keeps generations has not done the work.
-    #[error("the config was not kept: {0}")]
-    NotDone(#[from] WorkPanicked),
-}
-
-/// A fault in the record of a kept generation.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    /// The record cannot be opened.
-    #[error("{}", .0.desc())]
-    Open(#[source] Errno),
-    /// The record cannot be read to its end, with the reason.
-    #[error("{0}")]
-    Read(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The file is not a record.
-    #[error(transparent)]
-    Syntax(#[from] serde_json::Error),
-    /// Another version of stayput wrote the record.
-    #[error("another version of stayput wrote it")]
-    OtherVersion,
-    /// The checksum in the record is malformed.
-    #[error(transparent)]
-    Checksum(#[from] InvalidChecksum),
-    /// The digest of a file in the record is malformed.
-    #[error(transparent)]
-    Digest(#[from] InvalidDigest),
-    /// The record lists other files than the ones that were kept.
-    #[error("its list of files does not have its checksum")]
-    OtherFiles,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::generation::{Entry, Fingerprint, Generation, lossy};
-use super::kept::{Kept, KeptError, Role, Staged, StagedFile, Store};
+use super::kept::{Kept, Role, Staged, StagedFile, Store};
 use super::observed::{Shared, Work};
 use super::progress::{Access, Hanging, Progress};
 use super::stage::{self, Item, Job, Link};
@@ -35,9 +35,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// True if the mounts that the engine will read are still as verified. Takes a few system
-    /// calls; staged copies cannot change.
-    pub(super) fn still_current(&self) -> bool {
+    /// True if the mounts that the engine will read are still as verified; staged copies cannot
+    /// change. Takes a few system calls: to be called right before the engine is executed.
+    pub fn is_current(&self) -> bool {
         self.fingerprint.is_current()
     }
 }
@@ -133,11 +133,11 @@ impl Shared {
                 let jobs = self.jobs(&read)?;
                 match stage::stage(&jobs, volumes.progress) {
                     Ok(()) => to_keep = self.to_keep(read.checksum.as_ref(), jobs),
-                    Err(error @ stage::Error::Source { .. }) => {
+                    Err(error @ stage::Error::Source(_)) => {
                         changed = error.to_string();
                         continue;
                     }
-                    Err(error @ stage::Error::Target { .. }) => {
+                    Err(error @ stage::Error::Target(_)) => {
                         return Err(Refusal::new(Code::StageFailed, error.to_string()));
                     }
                 }
@@ -296,8 +296,7 @@ impl Shared {
                 ));
             }
         };
-        let kept =
-            store.last_good(volumes.progress).map_err(|error| unusable(error.to_string()))?;
+        let kept = store.last_good(volumes.progress).map_err(unusable)?;
         let kept = kept.ok_or_else(|| {
             unusable("no config was ever ready here, so none is kept as last good".to_owned())
         })?;
@@ -357,7 +356,7 @@ impl Shared {
         }
         let store = volumes.store.transpose().map_err(|hanging| unusable(hanging.to_string()))?;
         let kept = store.map(|store| store.find(pinned, volumes.progress)).transpose();
-        match kept.map_err(|error| unusable(error.to_string()))?.flatten() {
+        match kept.map_err(unusable)?.flatten() {
             Some(kept) => self.stage_kept(volumes, &kept, choice),
             None => Err(unusable("it is not kept".to_owned())),
         }
@@ -400,11 +399,11 @@ impl Shared {
                 fingerprint: Fingerprint::default(),
                 to_keep: self.to_keep(Some(&kept.checksum), jobs),
             }),
-            Err(error @ stage::Error::Source { .. }) => Err(unusable(format!(
+            Err(error @ stage::Error::Source(_)) => Err(unusable(format!(
                 "the kept config is damaged: {error}; a new one is kept when the engine is next \
                  ready"
             ))),
-            Err(error @ stage::Error::Target { .. }) => {
+            Err(error @ stage::Error::Target(_)) => {
                 Err(Refusal::new(Code::StageFailed, error.to_string()))
             }
         }
@@ -419,7 +418,7 @@ impl Shared {
         self: &Arc<Self>,
         prepared: &Prepared,
         role: Role,
-    ) -> Result<(), KeptError> {
+    ) -> Result<(), String> {
         let (Some(store), Some(staged)) = (&self.store, prepared.to_keep.clone()) else {
             return Ok(());
         };
@@ -428,11 +427,13 @@ impl Shared {
             let kept = store.keep(&staged, role, progress);
             (kept, store.last_good(progress))
         });
-        let (kept, last_good) = keeping.done().await?;
+        let kept = keeping.done().await;
+        let (kept, last_good) =
+            kept.map_err(|panicked| format!("the config was not kept: {panicked}"))?;
         if let Ok(last_good) = last_good {
             self.published.last_good(last_good.map(|kept| kept.checksum));
         }
-        self.published.kept_problem(kept.as_ref().err().map(ToString::to_string));
+        self.published.kept_problem(kept.as_ref().err().cloned());
         kept
     }
 
@@ -442,7 +443,7 @@ impl Shared {
         let permit = store.permit_after_all().await;
         match permit.begin(|store, progress| store.last_good(progress)).done().await {
             Ok(Ok(kept)) => self.published.last_good(kept.map(|kept| kept.checksum)),
-            Ok(Err(error)) => self.published.kept_problem(Some(error.to_string())),
+            Ok(Err(problem)) => self.published.kept_problem(Some(problem)),
             // The panic is reported.
             Err(_) => {}
         }

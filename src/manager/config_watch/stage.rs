@@ -17,7 +17,6 @@
 mod target;
 
 use std::collections::BTreeSet;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +24,7 @@ use nix::errno::Errno;
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
-use super::generation::{Permissions, Unread};
+use super::generation::Permissions;
 use super::progress::Progress;
 use stayput_api::checksum::ContentDigest;
 use target::Target;
@@ -153,12 +152,13 @@ impl<'a> Staging<'a> {
 
     fn fill(&self, index: usize, item: &Item) -> Result<(), Error> {
         self.progress.copy(&item.source, &self.job.target);
-        let changed = |source| Error::Source { file: item.source.clone(), source };
-        match self.target.fill(index, &item.source, item.access)? {
-            Ok(sha256) if sha256 == item.sha256 => Ok(()),
-            Ok(_) => Err(changed(Unverified::OtherContent)),
-            Err(unread) => Err(changed(unread.into())),
-        }
+        let fault = match self.target.fill(index, &item.source, item.access)? {
+            Ok(sha256) if sha256 == item.sha256 => return Ok(()),
+            Ok(_) => "its content is different".to_owned(),
+            Err(unread) => unread.to_string(),
+        };
+        let file = item.source.display();
+        Err(Error::Source(format!("{file} is not what was verified: {fault}")))
     }
 }
 
@@ -188,55 +188,14 @@ fn stays_below(path: &Path) -> bool {
         && bytes.split(|byte| *byte == b'/').all(|name| !matches!(name, b"" | b"." | b".."))
 }
 
-/// Why a generation could not be staged.
+/// Why a generation could not be staged, with what to do.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// A source does not, or no longer, have the verified content.
-    #[error("{} is not what was verified: {source}", file.display())]
-    Source { file: PathBuf, source: Unverified },
-    #[error("cannot stage into {}: {source}", target.display())]
-    Target { target: PathBuf, source: TargetFault },
-}
-
-/// How a source differs from what was verified.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Unverified {
-    #[error("its content is different")]
-    OtherContent,
-    #[error(transparent)]
-    Unread(#[from] Unread),
-}
-
-/// A fault of a target, and what to do.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum TargetFault {
-    #[error("it does not exist: mount a writable volume there, such as an emptyDir")]
-    Missing,
-    #[error("{}", remedy(*.0))]
-    Unusable(#[source] Errno),
-    #[error("{action}: {}", remedy(*.source))]
-    Failed { action: String, source: Errno },
-    #[error("{action}: {source}")]
-    Unwritten { action: String, source: io::Error },
-    /// A person must change what is in the target or what is to be staged.
     #[error("{0}")]
-    Conflict(String),
-    #[error(
-        "its {name} {source}, so it is not known which files there are the engine's: remove \
-             it, and every file there that an earlier config left"
-    )]
-    Manifest { name: &'static str, source: ManifestFault },
-}
-
-/// Why a manifest cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ManifestFault {
-    #[error("cannot be read ({0})")]
-    Syntax(#[source] serde_json::Error),
-    #[error("was written by another version of stayput")]
-    OtherVersion,
-    #[error("lists files outside")]
-    Outside,
+    Source(String),
+    #[error("{0}")]
+    Target(String),
 }
 
 /// The system's error, and what to do where that is known.
@@ -281,17 +240,17 @@ impl Manifest {
         all.extend(paths.cloned());
         for path in &all {
             if !stays_below(path) {
-                let message = format!("{} is not a path below it", path.display());
-                return Err(target.error(TargetFault::Conflict(message)));
+                return Err(target.error(&format!("{} is not a path below it", path.display())));
             }
             if path.to_str().is_none() {
-                let message =
-                    format!("the name of {} is not UTF-8: rename the file", path.display());
-                return Err(target.error(TargetFault::Conflict(message)));
+                let path = path.display();
+                return Err(
+                    target.error(&format!("the name of {path} is not UTF-8: rename the file"))
+                );
             }
             if path.starts_with(MANIFEST_NAME) || path.starts_with(target::FILLED) {
-                let message = format!("the config has a {}, a name stayput needs", path.display());
-                return Err(target.error(TargetFault::Conflict(message)));
+                let path = path.display();
+                return Err(target.error(&format!("the config has a {path}, a name stayput needs")));
             }
         }
         Ok(Self { schema: SCHEMA, paths: all })
@@ -302,25 +261,28 @@ impl Manifest {
         let Some(text) = target.read(MANIFEST_NAME, LARGEST)? else {
             return Ok(Self { schema: SCHEMA, paths: BTreeSet::new() });
         };
-        let unusable = |source| target.error(TargetFault::Manifest { name: MANIFEST_NAME, source });
+        let unusable = |fault: &str| {
+            target.error(&format!(
+                "its {MANIFEST_NAME} {fault}, so it is not known which files there are the engine's: \
+                 remove it, and every file there that an earlier config left"
+            ))
+        };
         let manifest: Self = serde_json::from_slice(&text)
-            .map_err(|error| unusable(ManifestFault::Syntax(error)))?;
+            .map_err(|error| unusable(&format!("cannot be read ({error})")))?;
         if manifest.schema != SCHEMA {
-            return Err(unusable(ManifestFault::OtherVersion));
+            return Err(unusable("was written by another version of stayput"));
         }
         // The engine may write here, and the manager removes the listed files, possibly as root.
         if !manifest.paths.iter().all(|path| stays_below(path)) {
-            return Err(unusable(ManifestFault::Outside));
+            return Err(unusable("lists files outside"));
         }
         Ok(manifest)
     }
 
     /// Replaces the manifest in the target, durably.
     fn write(&self, target: &Target) -> Result<(), Error> {
-        let text = serde_json::to_vec(self).map_err(|error| {
-            let action = format!("cannot write {MANIFEST_NAME}");
-            target.error(TargetFault::Unwritten { action, source: error.into() })
-        })?;
+        let text = serde_json::to_vec(self)
+            .map_err(|error| target.error(&format!("cannot write {MANIFEST_NAME}: {error}")))?;
         target.replace(MANIFEST_NAME, &text)
     }
 

@@ -14,7 +14,6 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 use nix::sys::stat::{Mode, SFlag, fstat};
-use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
@@ -73,7 +72,7 @@ impl Binding {
                     self.kept.keep(bound.as_fd());
                     (self.address, self.tcp) = (None, Some(bound));
                 }
-                Err(error) => self.faults.push(error.to_string()),
+                Err(fault) => self.faults.push(fault),
             }
         }
         if let Some(socket) = &mut self.socket {
@@ -107,9 +106,8 @@ impl Binding {
     }
 }
 
-type UnderWay = Pin<
-    Box<dyn Future<Output = Result<Result<net::UnixListener, BindError>, WorkPanicked>> + Send>,
->;
+type UnderWay =
+    Pin<Box<dyn Future<Output = Result<Result<net::UnixListener, String>, WorkPanicked>> + Send>>;
 
 /// A socket that is not bound yet. A thread binds it: its directory may be on a disk that hangs.
 struct SocketBinding {
@@ -143,7 +141,7 @@ impl SocketBinding {
             ));
         };
         self.under_way = None;
-        let bound = bound.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        let bound = bound.map_err(|error| error.to_string())??;
         UnixListener::from_std(bound).map_err(|error| error.to_string())
     }
 }
@@ -160,42 +158,6 @@ fn hand_over<T>(bound: &mut Option<T>, receiver: &mut Option<oneshot::Sender<T>>
         // It is there until the server ends.
         let _ = receiver.send(bound);
     }
-}
-
-/// The longest path the kernel takes, in bytes (`sun_path` without its terminating zero).
-const MAX_SOCKET_PATH: usize = 107;
-
-/// Why an address or a path cannot be bound, and what to do.
-#[derive(Debug, Error)]
-pub(super) enum BindError {
-    #[error("{address} cannot be listened on: {source}; {}", address_advice(source))]
-    Address { address: SocketAddr, source: io::Error },
-    #[error(
-        "{}: the path of a unix socket has at most {MAX_SOCKET_PATH} bytes: choose a shorter one \
-         with --socket", path.display()
-    )]
-    PathTooLong { path: PathBuf },
-    #[error("{} cannot be made a unix socket: {source}; {}", path.display(), socket_advice(source))]
-    Socket { path: PathBuf, source: io::Error },
-    #[error(
-        "{}: its mode cannot be set: {source}; choose a directory of our own uid", path.display()
-    )]
-    Mode { path: PathBuf, source: io::Error },
-    #[error(
-        "{} exists and is not a socket: remove it, or choose another path with --socket",
-        path.display()
-    )]
-    NotASocket { path: PathBuf },
-    #[error(
-        "{} is in use by a running process: end that one, or choose another path with --socket",
-        path.display()
-    )]
-    InUse { path: PathBuf },
-    #[error(
-        "{} was left behind by a dead process and cannot be removed: {source}; remove it",
-        path.display()
-    )]
-    Stale { path: PathBuf, source: io::Error },
 }
 
 fn address_advice(error: &io::Error) -> &'static str {
@@ -224,8 +186,8 @@ fn socket_advice(error: &io::Error) -> &'static str {
 /// Binds the TCP address.
 ///
 /// # Errors
-/// [`BindError::Address`].
-pub(super) async fn tcp(address: SocketAddr) -> Result<TcpListener, BindError> {
+/// Why it cannot be bound, and what to do.
+pub(super) async fn tcp(address: SocketAddr) -> Result<TcpListener, String> {
     let bound = match TcpListener::bind(address).await {
         // A kernel without IPv6: all interfaces are those of IPv4.
         Err(error)
@@ -237,7 +199,9 @@ pub(super) async fn tcp(address: SocketAddr) -> Result<TcpListener, BindError> {
         }
         bound => bound,
     };
-    bound.map_err(|source| BindError::Address { address, source })
+    bound.map_err(|error| {
+        format!("{address} cannot be listened on: {error}; {}", address_advice(&error))
+    })
 }
 
 /// Binds the unix socket, replacing one that an earlier process left behind. Blocks.
@@ -249,20 +213,21 @@ pub(super) async fn tcp(address: SocketAddr) -> Result<TcpListener, BindError> {
 /// let them connect. Access is decided by the peer's uid, not by the mode.
 ///
 /// # Errors
-/// See [`BindError`].
-pub(super) fn unix(path: &Path, for_others: bool) -> Result<net::UnixListener, BindError> {
-    let own = || path.to_owned();
-    if path.as_os_str().len() > MAX_SOCKET_PATH {
-        return Err(BindError::PathTooLong { path: own() });
-    }
+/// Why the socket cannot be bound, and what to do.
+pub(super) fn unix(path: &Path, for_others: bool) -> Result<net::UnixListener, String> {
+    let shown = path.display();
     remove_stale(path)?;
     let bound = net::UnixListener::bind(path).and_then(|listener| {
         listener.set_nonblocking(true)?;
         Ok(listener)
     });
-    let listener = bound.map_err(|source| BindError::Socket { path: own(), source })?;
+    let listener = bound.map_err(|error| {
+        format!("{shown} cannot be made a unix socket: {error}; {}", socket_advice(&error))
+    })?;
     let mode = if for_others { 0o666 } else { 0o660 };
-    set_mode(path, mode).map_err(|source| BindError::Mode { path: own(), source })?;
+    set_mode(path, mode).map_err(|error| {
+        format!("{shown}: its mode cannot be set: {error}; choose a directory of our own uid")
+    })?;
     Ok(listener)
 }
 
@@ -281,20 +246,29 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
 }
 
 /// Removes the socket of a dead process.
-fn remove_stale(path: &Path) -> Result<(), BindError> {
-    let own = || path.to_owned();
+fn remove_stale(path: &Path) -> Result<(), String> {
+    let shown = path.display();
     let metadata = match fs::symlink_metadata(path) {
         // If something else is wrong with the path, bind reports it.
         Err(_) => return Ok(()),
         Ok(metadata) => metadata,
     };
     if !metadata.file_type().is_socket() {
-        return Err(BindError::NotASocket { path: own() });
+        return Err(format!(
+            "{shown} exists and is not a socket: remove it, or choose another path with --socket"
+        ));
     }
     if !is_stale(path) {
-        return Err(BindError::InUse { path: own() });
+        return Err(format!(
+            "{shown} is in use by a running process: end that one, or choose another path with \
+             --socket"
+        ));
     }
-    fs::remove_file(path).map_err(|source| BindError::Stale { path: own(), source })
+    fs::remove_file(path).map_err(|error| {
+        format!(
+            "{shown} was left behind by a dead process and cannot be removed: {error}; remove it"
+        )
+    })
 }
 
 /// True if no process listens. Only a refused connection proves that; a full queue, for example, does not.
@@ -339,7 +313,7 @@ mod tests {
     async fn a_port_that_is_taken_is_named() {
         let first = tcp(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let address = first.local_addr().unwrap();
-        let error = tcp(address).await.unwrap_err().to_string();
+        let error = tcp(address).await.unwrap_err();
         assert!(
             error.contains(&address.to_string()) && error.contains("another process"),
             "{error}"
@@ -354,7 +328,7 @@ mod tests {
             let socket = unix(&path, false).unwrap();
             let mode = std::fs::metadata(&path).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o660);
-            let error = unix(&path, false).unwrap_err().to_string();
+            let error = unix(&path, false).unwrap_err();
             assert!(error.contains("in use by a running process"), "{error}");
             drop(socket);
             assert!(path.exists(), "nothing waits for its directory");
@@ -379,12 +353,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         std::fs::write(&path, "").unwrap();
-        let refused = |path: &Path| unix(path, false).unwrap_err().to_string();
+        let refused = |path: &Path| unix(path, false).unwrap_err();
         assert!(refused(&path).contains("is not a socket"));
         assert!(path.exists());
         let orphan = directory.path().join("none/s");
         assert!(refused(&orphan).contains("directory does not exist"));
-        let long = directory.path().join("x".repeat(MAX_SOCKET_PATH));
+        let long = directory.path().join("x".repeat(107));
         assert!(refused(&long).contains("shorter"));
     }
 }

@@ -11,11 +11,10 @@ use std::sync::Arc;
 
 use ring::digest::{Context, SHA256};
 use rustls::ServerConfig;
-use thiserror::Error;
 
 use super::auth::{Key, KeyError, Rules, Tokens, read_key_set, read_public, read_shared};
 use super::settings::HttpSettings;
-use super::tls::{self, Pair, TlsConfigError, TlsMin};
+use super::tls::{self, Pair, TlsMin};
 use stayput_http::pem;
 use stayput_http::pem::Validity;
 
@@ -50,34 +49,6 @@ impl Keys {
     }
 }
 
-/// Why key files cannot be used.
-#[derive(Debug, Error)]
-pub(super) enum KeyFileError {
-    #[error("{} cannot be read: {source}; check the path and its mount", path.display())]
-    Unreadable { path: PathBuf, source: io::Error },
-    #[error("{}: {source}", list(paths))]
-    Unusable { paths: Vec<PathBuf>, source: ContentError },
-}
-
-impl KeyFileError {
-    /// True if a whole key set was read, and it says that no key is valid.
-    fn is_set_without_keys(&self) -> bool {
-        use KeyError::NoSigningKey;
-        matches!(self, Self::Unusable { source: ContentError::Key(NoSigningKey), .. })
-    }
-}
-
-/// A fault of the content of key files.
-#[derive(Debug, Error)]
-pub(super) enum ContentError {
-    #[error(transparent)]
-    Tls(#[from] TlsConfigError),
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    #[error("certificate and key belong together")]
-    NoPair,
-}
-
 type ParseKeys = fn(&[u8]) -> Result<Vec<Key>, KeyError>;
 
 /// TLS settings made from certificate, key and client CA.
@@ -95,7 +66,7 @@ impl Tls {
     ///
     /// # Errors
     /// The fault of the pair.
-    pub(super) fn from_pair(pair: &Pair, min: TlsMin) -> Result<Self, ContentError> {
+    pub(super) fn from_pair(pair: &Pair, min: TlsMin) -> Result<Self, KeyError> {
         read_tls(&[pair.certificate.clone().into_bytes(), pair.key.clone().into_bytes()], min)
     }
 }
@@ -116,7 +87,7 @@ struct Loaded<T> {
     paths: Vec<PathBuf>,
     digest: Option<FileDigest>,
     value: Option<T>,
-    error: Option<KeyFileError>,
+    error: Option<String>,
 }
 
 impl KeyFiles {
@@ -179,7 +150,7 @@ impl KeyFiles {
     pub(super) fn errors(&self) -> Vec<String> {
         let tls = self.tls.iter().filter_map(|loaded| loaded.error.as_ref());
         let keys = self.keys.iter().filter_map(|(loaded, _)| loaded.error.as_ref());
-        tls.chain(keys).map(ToString::to_string).collect()
+        tls.chain(keys).cloned().collect()
     }
 
     /// The paths of all key files in the settings.
@@ -201,10 +172,12 @@ fn tokens(keys: &[(Loaded<Vec<Key>>, ParseKeys)], rules: &Rules) -> Arc<Tokens> 
     Arc::new(Tokens::new(keys, rules))
 }
 
-fn read_tls(files: &[Vec<u8>], min: TlsMin) -> Result<Tls, ContentError> {
-    let [cert, key, ca @ ..] = files else { return Err(ContentError::NoPair) };
+fn read_tls(files: &[Vec<u8>], min: TlsMin) -> Result<Tls, KeyError> {
+    let [cert, key, ca @ ..] = files else {
+        return Err("certificate and key belong together".to_owned().into());
+    };
     let config = Arc::new(tls::server_config(cert, key, ca.first().map(Vec::as_slice), min)?);
-    let chain = pem::certificates("the certificate file", cert).map_err(TlsConfigError::from)?;
+    let chain = pem::certificates("the certificate file", cert)?;
     let client_ca = (!ca.is_empty()).then(|| digest(ca));
     let pair = Some(Pair::new(cert, key));
     Ok(Tls { config, client_ca, validity: Validity::of(&chain), pair })
@@ -244,20 +217,27 @@ impl Loaded<Tls> {
 
 impl Loaded<Vec<Key>> {
     fn reread_keys(&mut self, parse: ParseKeys) -> Change {
-        let parse = |files: &[Vec<u8>]| Ok(parse(files.first().map_or(&[], Vec::as_slice))?);
+        let parse = |files: &[Vec<u8>]| parse(files.first().map_or(&[], Vec::as_slice));
         let error = match self.adopt(self.paths.len(), parse) {
             Ok(change) => return self.settled(change),
             Err(error) => error,
         };
         let mut change = Change::None;
         let is_taken_away =
-            error.is_set_without_keys() || self.paths.iter().any(|path| is_taken_away(path));
+            error.is_set_without_keys || self.paths.iter().any(|path| is_taken_away(path));
         if self.value.is_some() && is_taken_away {
             (self.value, self.digest) = (None, None);
             change = Change::Value;
         }
         change.max(self.keep(error))
     }
+}
+
+/// Why new files cannot be put in force.
+struct Unusable {
+    message: String,
+    /// True if a whole key set was read, and it says that no key is valid.
+    is_set_without_keys: bool,
 }
 
 impl<T> Loaded<T> {
@@ -269,8 +249,8 @@ impl<T> Loaded<T> {
     fn adopt(
         &mut self,
         count: usize,
-        parse: impl Fn(&[Vec<u8>]) -> Result<T, ContentError>,
-    ) -> Result<Change, KeyFileError> {
+        parse: impl Fn(&[Vec<u8>]) -> Result<T, KeyError>,
+    ) -> Result<Change, Unusable> {
         let paths = &self.paths[..count];
         let files = read_all(paths)?;
         // Compared by content: the kubelet replaces the directory also when nothing changed, and a
@@ -279,7 +259,10 @@ impl<T> Loaded<T> {
         if self.digest == Some(digest) {
             return Ok(Change::None);
         }
-        let unusable = |source| KeyFileError::Unusable { paths: paths.to_vec(), source };
+        let unusable = |error: KeyError| Unusable {
+            message: format!("{}: {error}", list(paths)),
+            is_set_without_keys: matches!(error, KeyError::NoSigningKey),
+        };
         self.value = Some(parse(&files).map_err(unusable)?);
         self.digest = Some(digest);
         Ok(Change::Value)
@@ -291,12 +274,10 @@ impl<T> Loaded<T> {
     }
 
     /// Keeps the value in force and notes the error. The same error again does not count as a change.
-    fn keep(&mut self, error: KeyFileError) -> Change {
-        if self.error.as_ref().is_some_and(|last| last.to_string() == error.to_string()) {
-            return Change::None;
-        }
-        self.error = Some(error);
-        Change::Error
+    fn keep(&mut self, Unusable { message, .. }: Unusable) -> Change {
+        let is_known = self.error.as_ref() == Some(&message);
+        self.error = Some(message);
+        if is_known { Change::None } else { Change::Error }
     }
 }
 
@@ -316,9 +297,13 @@ fn digest(files: &[Vec<u8>]) -> FileDigest {
     digest
 }
 
-fn read_all(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, KeyFileError> {
+fn read_all(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, Unusable> {
     let read = |path: &PathBuf| {
-        read_file(path).map_err(|source| KeyFileError::Unreadable { path: path.clone(), source })
+        read_file(path).map_err(|error| {
+            let path = path.display();
+            let message = format!("{path} cannot be read: {error}; check the path and its mount");
+            Unusable { message, is_set_without_keys: false }
+        })
     };
     paths.iter().map(read).collect()
 }

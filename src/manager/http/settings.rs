@@ -3,8 +3,6 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-use thiserror::Error;
-
 use super::auth::Rules;
 use super::tls::TlsMin;
 use stayput_api::Pod;
@@ -159,23 +157,22 @@ impl HttpSettings {
     }
 }
 
-/// A text that is no listen address.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0:?} is not an address such as \":9199\", \"127.0.0.1:9199\" or \"[::1]:9199\"")]
-pub struct InvalidListenAddress(String);
-
 /// Reads a listen address: `127.0.0.1:9199`, `[::1]:9199`, or `:9199` for all interfaces.
 ///
 /// # Errors
-/// [`InvalidListenAddress`].
-pub fn parse_listen(text: &str) -> Result<SocketAddr, InvalidListenAddress> {
+/// The text is no such address.
+pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     let on_all_interfaces = text
         .strip_prefix(':')
         .and_then(|port| port.parse().ok())
         // The unspecified IPv6 address accepts IPv4 connections too.
         .map(|port| SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port));
     let address = on_all_interfaces.or_else(|| text.parse().ok());
-    address.ok_or_else(|| InvalidListenAddress(text.to_owned()))
+    address.ok_or_else(|| {
+        format!(
+            "{text:?} is not an address such as \":9199\", \"127.0.0.1:9199\" or \"[::1]:9199\""
+        )
+    })
 }
 
 #[cfg(test)]

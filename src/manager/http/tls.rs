@@ -11,9 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::ServerConfig;
-use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 
@@ -21,7 +20,7 @@ use super::key_files::Keys;
 use crate::files;
 use crate::worker::Worker;
 use stayput_http::https::{FROM_1_2, ONLY_1_3, Versions};
-use stayput_http::pem::{self, Expiry, PemError, Validity};
+use stayput_http::pem::{self, Expiry, Validity};
 
 /// The oldest TLS version that the listener accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,55 +39,35 @@ impl TlsMin {
     }
 }
 
-/// A text that is no TLS version of ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the versions are 1.3 and 1.2; older ones are not safe")]
-pub struct UnknownTlsVersion;
-
 impl FromStr for TlsMin {
-    type Err = UnknownTlsVersion;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, UnknownTlsVersion> {
+    fn from_str(text: &str) -> Result<Self, &'static str> {
         match text {
             "1.2" => Ok(Self::V1_2),
             "1.3" => Ok(Self::V1_3),
-            _ => Err(UnknownTlsVersion),
+            _ => Err("the versions are 1.3 and 1.2; older ones are not safe"),
         }
     }
-}
-
-/// Why the documents give no TLS configuration. The messages do not contain the files' names.
-#[derive(Debug, Error)]
-pub(super) enum TlsConfigError {
-    #[error(transparent)]
-    Pem(#[from] PemError),
-    #[error("TLS cannot be set up: {0}")]
-    Versions(#[source] rustls::Error),
-    #[error("the client CA file cannot be used: {0}")]
-    ClientCa(#[source] VerifierBuilderError),
-    #[error("the key is not the certificate's: give the pair that was issued together")]
-    Mismatch(#[source] rustls::Error),
-    #[error("certificate and key cannot be used: {0}")]
-    Pair(#[source] rustls::Error),
 }
 
 /// Builds the configuration. With `client_ca`, clients are asked for a certificate, but may connect
 /// without one (the kubelet's probes have none): access is decided per route.
 ///
 /// # Errors
-/// [`TlsConfigError`] says which document is wrong and what to do.
+/// The document that is wrong, and what to do; not its file's name.
 pub(super) fn server_config(
     certificate: &[u8],
     key: &[u8],
     client_ca: Option<&[u8]>,
     min: TlsMin,
-) -> Result<ServerConfig, TlsConfigError> {
+) -> Result<ServerConfig, String> {
     let chain = pem::certificates("the certificate file", certificate)?;
     let key = pem::private_key("the key file", key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(min.versions())
-        .map_err(TlsConfigError::Versions)?;
+        .map_err(|error| format!("TLS cannot be set up: {error}"))?;
     let builder = match client_ca {
         None => builder.with_no_client_auth(),
         Some(ca) => {
@@ -96,13 +75,15 @@ pub(super) fn server_config(
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                 .allow_unauthenticated()
                 .build()
-                .map_err(TlsConfigError::ClientCa)?;
+                .map_err(|error| format!("the client CA file cannot be used: {error}"))?;
             builder.with_client_cert_verifier(verifier)
         }
     };
     let mut config = builder.with_single_cert(chain, key).map_err(|error| match error {
-        error @ rustls::Error::InconsistentKeys(_) => TlsConfigError::Mismatch(error),
-        error => TlsConfigError::Pair(error),
+        rustls::Error::InconsistentKeys(_) => {
+            "the key is not the certificate's: give the pair that was issued together".to_owned()
+        }
+        error => format!("certificate and key cannot be used: {error}"),
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     // Clients are few and keep their connections. Stored sessions would only cost memory, and a

@@ -1,4 +1,6 @@
 //! Reads single values, the environment, and the pod's identity.
+//!
+//! A message about a value follows the option's name, so it does not repeat it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -8,36 +10,19 @@ use std::path::{Component, Path, PathBuf};
 use hyper::Uri;
 use hyper::http::uri::PathAndQuery;
 use nix::sys::signal::Signal;
-use thiserror::Error;
 use tracing::level_filters::LevelFilter;
 
 use crate::config_watch::{ConfigDir, Stage};
 use crate::lifecycle::OnExit;
 use crate::supervisor::Probe;
 use stayput_api::Pod;
-use stayput_http::jwt::{Scopes, UnknownScope};
+use stayput_http::jwt::Scopes;
 
-/// Why a value cannot be used, and what to write instead. The message follows the option's name, so
-/// it does not repeat it.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub(crate) struct InvalidValue(String);
-
-impl From<UnknownScope> for InvalidValue {
-    fn from(error: UnknownScope) -> Self {
-        Self(error.to_string())
-    }
-}
-
-fn invalid<T>(message: String) -> Result<T, InvalidValue> {
-    Err(InvalidValue(message))
-}
-
-pub(super) fn boolean(text: &str) -> Result<bool, InvalidValue> {
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "true" => Ok(true),
         "false" => Ok(false),
-        _ => invalid(format!("{text:?} is neither true nor false")),
+        _ => Err(format!("{text:?} is neither true nor false")),
     }
 }
 
@@ -55,7 +40,7 @@ const ENDS_NOTHING: [Signal; 7] = [
 ];
 
 /// Reads a signal: `TERM`, `SIGTERM` or `15`.
-pub(super) fn signal(text: &str) -> Result<i32, InvalidValue> {
+pub(super) fn signal(text: &str) -> Result<i32, String> {
     let number = text.parse::<i32>().ok().filter(|number| (1..=64).contains(number));
     let number = number.or_else(|| {
         let name = text.to_ascii_uppercase();
@@ -64,65 +49,65 @@ pub(super) fn signal(text: &str) -> Result<i32, InvalidValue> {
     });
     match number {
         Some(number) if [Signal::SIGKILL as i32, Signal::SIGSTOP as i32].contains(&number) => {
-            invalid(format!("{text:?} gives the engine no chance to end: use TERM, INT or QUIT"))
+            Err(format!("{text:?} gives the engine no chance to end: use TERM, INT or QUIT"))
         }
         Some(number) if ENDS_NOTHING.map(|signal| signal as i32).contains(&number) => {
-            invalid(format!("{text:?} ends no process: use TERM, INT or QUIT"))
+            Err(format!("{text:?} ends no process: use TERM, INT or QUIT"))
         }
-        Some(number) if RESERVED.contains(&number) => invalid(format!(
+        Some(number) if RESERVED.contains(&number) => Err(format!(
             "{text:?} is a signal the C library keeps for itself: use TERM, INT or QUIT"
         )),
         Some(number) => Ok(number),
-        None => invalid(format!("{text:?} is no signal: write TERM, SIGTERM or 15")),
+        None => Err(format!("{text:?} is no signal: write TERM, SIGTERM or 15")),
     }
 }
 
-pub(super) fn on_exit(text: &str) -> Result<OnExit, InvalidValue> {
+pub(super) fn on_exit(text: &str) -> Result<OnExit, String> {
     match text {
         "exit" => Ok(OnExit::Exit),
         "restart" => Ok(OnExit::Restart),
         "hold" => Ok(OnExit::Hold),
-        _ => invalid(format!("{text:?} is none of exit, restart and hold")),
+        _ => Err(format!("{text:?} is none of exit, restart and hold")),
     }
 }
 
-pub(super) fn exit_code(text: &str) -> Result<i32, InvalidValue> {
+pub(super) fn exit_code(text: &str) -> Result<i32, String> {
     text.parse::<u8>()
         .map(i32::from)
-        .or_else(|_| invalid(format!("{text:?} is no exit code: write a number from 0 to 255")))
+        .map_err(|_| format!("{text:?} is no exit code: write a number from 0 to 255"))
 }
 
-pub(super) fn uid(text: &str) -> Result<u32, InvalidValue> {
-    text.parse().or_else(|_| invalid(format!("{text:?} is no user id: write a number")))
+pub(super) fn uid(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("{text:?} is no user id: write a number"))
 }
 
-pub(super) fn log_level(text: &str) -> Result<LevelFilter, InvalidValue> {
+pub(super) fn log_level(text: &str) -> Result<LevelFilter, String> {
     match text {
         "error" => Ok(LevelFilter::ERROR),
         "warn" => Ok(LevelFilter::WARN),
         "info" => Ok(LevelFilter::INFO),
         "debug" => Ok(LevelFilter::DEBUG),
         "trace" => Ok(LevelFilter::TRACE),
-        _ => invalid(format!("{text:?} is none of error, warn, info, debug and trace")),
+        _ => Err(format!("{text:?} is none of error, warn, info, debug and trace")),
     }
 }
 
-pub(crate) fn glob(text: &str) -> Result<glob::Pattern, InvalidValue> {
-    glob::Pattern::new(text).or_else(|error| {
-        invalid(format!("{text:?} is no pattern: {} at character {}", error.msg, error.pos))
+pub(crate) fn glob(text: &str) -> Result<glob::Pattern, String> {
+    glob::Pattern::new(text).map_err(|error| {
+        format!("{text:?} is no pattern: {} at character {}", error.msg, error.pos)
     })
 }
 
 /// Reads `NAME=read` or `NAME=control`. Split at the last `=`, for a name may hold one.
-pub(super) fn grant(text: &str) -> Result<(String, Scopes), InvalidValue> {
+pub(super) fn grant(text: &str) -> Result<(String, Scopes), String> {
     match text.rsplit_once('=') {
         Some((name, scope)) if !name.is_empty() => Ok((name.to_owned(), scope.parse()?)),
-        _ => invalid(format!("{text:?} has no scope: write NAME=read or NAME=control")),
+        _ => Err(format!("{text:?} has no scope: write NAME=read or NAME=control")),
     }
 }
 
 /// Reads `DIR` or `NAME=DIR`. In a directory's own path, a `=` comes after a `/`; a name has no `/`.
-pub(crate) fn config_dir(text: &str) -> Result<ConfigDir, InvalidValue> {
+pub(crate) fn config_dir(text: &str) -> Result<ConfigDir, String> {
     let (name, path) = match text.split_once('=') {
         Some((name, path)) if !name.contains('/') => (Some(name), path),
         Some(_) | None => (None, text),
@@ -130,29 +115,29 @@ pub(crate) fn config_dir(text: &str) -> Result<ConfigDir, InvalidValue> {
     if let Some(name) = name {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
-            return invalid(format!(
+            return Err(format!(
                 "{name:?} is no name for a directory: use letters, digits, dots, dashes and \
                  underscores, and no dot in front"
             ));
         }
     }
     if path.is_empty() {
-        return invalid(format!("{text:?} names no directory"));
+        return Err(format!("{text:?} names no directory"));
     }
     Ok(ConfigDir { name: name.map(str::to_owned), path: path.into() })
 }
 
 /// Reads the same text as [`config_dir`], with an absolute path.
-pub(super) fn mounted_dir(text: &str) -> Result<ConfigDir, InvalidValue> {
+pub(super) fn mounted_dir(text: &str) -> Result<ConfigDir, String> {
     let ConfigDir { name, path } = config_dir(text)?;
     Ok(ConfigDir { name, path: self::path(&path.to_string_lossy())? })
 }
 
 /// Reads `SRC=DST`.
-pub(super) fn stage(text: &str) -> Result<Stage, InvalidValue> {
+pub(super) fn stage(text: &str) -> Result<Stage, String> {
     match text.split_once('=') {
         Some((source, target)) => Ok(Stage { source: path(source)?, target: path(target)? }),
-        None => invalid(format!(
+        None => Err(format!(
             "{text:?} has no target: write SRC=DST, where DST is what the engine reads"
         )),
     }
@@ -160,17 +145,17 @@ pub(super) fn stage(text: &str) -> Result<Stage, InvalidValue> {
 
 /// Reads a path. A relative one is resolved against the working directory, here and once, so that
 /// messages, status and rules between options name a path in one way.
-pub(super) fn path(text: &str) -> Result<PathBuf, InvalidValue> {
+pub(super) fn path(text: &str) -> Result<PathBuf, String> {
     let path = Path::new(text);
     if text.is_empty() {
-        return invalid("a path is empty".into());
+        return Err("a path is empty".into());
     }
     if path.is_absolute() {
         // Rebuilt from its parts, so that `/config/` and `/config` are equal.
         return Ok(path.components().collect());
     }
-    let mut resolved = std::env::current_dir().or_else(|error| {
-        invalid(format!("{text:?} is relative, and the working directory is not known: {error}"))
+    let mut resolved = std::env::current_dir().map_err(|error| {
+        format!("{text:?} is relative, and the working directory is not known: {error}")
     })?;
     let mut parts = path.components().peekable();
     while let Some(part @ (Component::CurDir | Component::ParentDir)) = parts.peek() {
@@ -185,17 +170,17 @@ pub(super) fn path(text: &str) -> Result<PathBuf, InvalidValue> {
 }
 
 /// Reads an `http`, `https` or `tcp` URL.
-pub(super) fn probe(text: &str) -> Result<Probe, InvalidValue> {
+pub(super) fn probe(text: &str) -> Result<Probe, String> {
     let wrong = || {
-        InvalidValue(format!(
+        format!(
             "{text:?} is no URL of a probe: write http://HOST:PORT/PATH, https://… or \
              tcp://HOST:PORT"
-        ))
+        )
     };
     let uri: Uri = text.parse().map_err(|_| wrong())?;
     let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-        return invalid(
+        return Err(
             "a password in the URL can be read by all users: put it into a file, and give that with \
              --ready-auth"
                 .into(),

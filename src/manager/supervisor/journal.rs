@@ -9,10 +9,10 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use super::state_dir::{self, StateDirError};
+use super::state_dir;
 use crate::files;
 use crate::lifecycle::{Intent, LAST_INSTANT, Recovered};
-use crate::worker::{WorkPanicked, Worker};
+use crate::worker::Worker;
 use stayput_api::{Exit, MAX_SEQUENCE, Run};
 
 /// Version of the file's layout. With a newer one, the engine is held.
@@ -24,51 +24,6 @@ const MAX_BYTES: u64 = 1 << 20;
 #[derive(Debug, Clone)]
 pub struct Journal {
     dir: PathBuf,
-}
-
-/// Why a journal cannot be used or written.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum JournalError {
-    /// The file cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Read { path: PathBuf, source: io::Error },
-    /// The file cannot be written.
-    #[error("cannot write {path}: {source}")]
-    Write { path: PathBuf, source: io::Error },
-    /// The file's content cannot be used.
-    #[error("{path} {source}")]
-    Content { path: PathBuf, source: ContentError },
-    /// The thread that writes the journal has not done the work.
-    #[error("the journal was not written: {0}")]
-    NotDone(#[from] WorkPanicked),
-}
-
-/// A fault of the content of a journal. The message continues after its path.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ContentError {
-    #[error("is not a file")]
-    NotAFile,
-    #[error("is larger than {MAX_BYTES} bytes: not a journal")]
-    TooLarge,
-    #[error("is empty")]
-    Empty,
-    #[error("is torn, or no journal of stayput ({0})")]
-    Head(#[source] serde_json::Error),
-    #[error("is not a whole journal ({0})")]
-    Record(#[source] serde_json::Error),
-    #[error(
-        "has schema {found}, this version of stayput knows {SCHEMA}: it was written by another one"
-    )]
-    OtherSchema { found: u32 },
-    #[error("has sequence {0}, which no manager accepts")]
-    Sequence(u64),
-    #[error("has a time after the year 9999")]
-    Time,
-    #[error(
-        "was written by pod {theirs}, this is pod {ours}: the state directory must not outlive its \
-         pod (use an emptyDir)"
-    )]
-    OtherPod { theirs: String, ours: String },
 }
 
 /// The whole content of a journal.
@@ -111,16 +66,19 @@ impl Journal {
     ///
     /// # Errors
     /// The fault of the directory, with the remedy.
-    pub fn check(&self) -> Result<bool, StateDirError> {
-        let path = self.dir.clone();
+    pub fn check(&self) -> Result<bool, String> {
+        let path = &self.dir;
         let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-        match fs::metadata(&path) {
+        match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => {
-                state_dir::close_to_others(&path)?;
+                state_dir::close_to_others(path)?;
                 Ok(!fs::symlink_metadata(self.path()).is_err_and(|error| is_missing(&error)))
             }
-            Ok(_) => Err(StateDirError::NotADirectory(path)),
-            Err(source) if is_missing(&source) => Err(StateDirError::Unusable { path, source }),
+            Ok(_) => {
+                let path = path.display();
+                Err(format!("--state-dir {path} is not a directory: mount an emptyDir there"))
+            }
+            Err(error) if is_missing(&error) => Err(state_dir::unusable(path, &error)),
             Err(_) => Ok(true),
         }
     }
@@ -141,27 +99,27 @@ impl Journal {
         }
     }
 
-    fn read(&self, pod: Option<&str>) -> Result<Option<Record>, JournalError> {
+    fn read(&self, pod: Option<&str>) -> Result<Option<Record>, String> {
         let path = self.path();
-        let content = |source| JournalError::Content { path: path.clone(), source };
+        let shown = path.display();
         let bytes = match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Ok(meta) if !meta.is_file() => return Err(content(ContentError::NotAFile)),
+            Ok(meta) if !meta.is_file() => return Err(format!("{shown} is not a file")),
             Ok(meta) if meta.len() > MAX_BYTES => {
-                return Err(content(ContentError::TooLarge));
+                return Err(format!("{shown} is larger than {MAX_BYTES} bytes: not a journal"));
             }
             Ok(_) => fs::read(&path),
             Err(error) => Err(error),
         };
-        let bytes = bytes.map_err(|source| JournalError::Read { path: path.clone(), source })?;
-        parse(&bytes, pod).map(Some).map_err(content)
+        let bytes = bytes.map_err(|error| format!("cannot read {shown}: {error}"))?;
+        parse(&bytes, pod).map(Some).map_err(|fault| format!("{shown} {fault}"))
     }
 
     /// Writes the record so that it survives a crash. Blocks until the disk has it.
     ///
     /// # Errors
     /// The system's error, with the file it is about.
-    pub(super) fn write(&self, record: &Record) -> Result<(), JournalError> {
+    pub(super) fn write(&self, record: &Record) -> Result<(), String> {
         self.write_then(record, || Ok(()))
     }
 
@@ -171,7 +129,7 @@ impl Journal {
     ///
     /// # Errors
     /// The errors of [`Self::write`].
-    pub(super) fn replace_unreadable(&self, record: &Record) -> Result<(), JournalError> {
+    pub(super) fn replace_unreadable(&self, record: &Record) -> Result<(), String> {
         self.write_then(record, || self.keep_unreadable())
     }
 
@@ -180,13 +138,13 @@ impl Journal {
         &self,
         record: &Record,
         prepare: impl FnOnce() -> io::Result<()>,
-    ) -> Result<(), JournalError> {
+    ) -> Result<(), String> {
         let path = self.path();
         // The journal contains names of users, which are private.
         let written = serde_json::to_vec(record)
             .map_err(io::Error::from)
             .and_then(|content| files::replace_file(&path, &content, prepare));
-        written.map_err(|source| JournalError::Write { path, source })
+        written.map_err(|error| format!("cannot write {}: {error}", path.display()))
     }
 
     fn keep_unreadable(&self) -> io::Result<()> {
@@ -201,22 +159,28 @@ impl Journal {
     }
 }
 
-fn parse(bytes: &[u8], pod: Option<&str>) -> Result<Record, ContentError> {
+/// Reads the content of a journal. The message of a fault continues after the journal's path.
+fn parse(bytes: &[u8], pod: Option<&str>) -> Result<Record, String> {
     #[derive(Deserialize)]
     struct Head {
         schema: u32,
     }
     if bytes.is_empty() {
-        return Err(ContentError::Empty);
+        return Err("is empty".to_owned());
     }
-    let head: Head = serde_json::from_slice(bytes).map_err(ContentError::Head)?;
-    if head.schema != SCHEMA {
-        return Err(ContentError::OtherSchema { found: head.schema });
+    let Head { schema } = serde_json::from_slice(bytes)
+        .map_err(|error| format!("is torn, or no journal of stayput ({error})"))?;
+    if schema != SCHEMA {
+        return Err(format!(
+            "has schema {schema}, this version of stayput knows {SCHEMA}: it was written by another \
+             one"
+        ));
     }
-    let record: Record = serde_json::from_slice(bytes).map_err(ContentError::Record)?;
+    let record: Record = serde_json::from_slice(bytes)
+        .map_err(|error| format!("is not a whole journal ({error})"))?;
     let fencing = &record.intent.fencing;
     if fencing.sequence > MAX_SEQUENCE {
-        return Err(ContentError::Sequence(fencing.sequence));
+        return Err(format!("has sequence {}, which no manager accepts", fencing.sequence));
     }
     let instants = [
         fencing.last.as_ref().map(|last| last.at),
@@ -224,12 +188,13 @@ fn parse(bytes: &[u8], pod: Option<&str>) -> Result<Record, ContentError> {
         record.intent.resume.as_ref().map(|resume| resume.at),
     ];
     if instants.into_iter().flatten().any(|at| at > LAST_INSTANT) {
-        return Err(ContentError::Time);
+        return Err("has a time after the year 9999".to_owned());
     }
     match (&record.pod, pod) {
-        (Some(theirs), Some(ours)) if theirs != ours => {
-            Err(ContentError::OtherPod { theirs: theirs.clone(), ours: ours.to_owned() })
-        }
+        (Some(theirs), Some(ours)) if theirs != ours => Err(format!(
+            "was written by pod {theirs}, this is pod {ours}: the state directory must not outlive \
+             its pod (use an emptyDir)"
+        )),
         (Some(_) | None, Some(_) | None) => Ok(record),
     }
 }
@@ -244,10 +209,10 @@ fn parse(bytes: &[u8], pod: Option<&str>) -> Result<Record, ContentError> {
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) version: u64,
-    pub(super) result: Result<(), JournalError>,
+    pub(super) result: Result<(), String>,
 }
 
-type Writing = Pin<Box<dyn Future<Output = Result<(), JournalError>> + Send>>;
+type Writing = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// Writes the journal on its thread.
 pub(super) struct JournalWriter {
@@ -284,7 +249,14 @@ impl JournalWriter {
         let work = self.worker.run(move || {
             if is_unreadable { journal.replace_unreadable(&record) } else { journal.write(&record) }
         });
-        self.writing = Some((version, Box::pin(async { work.await? })));
+        self.writing = Some((
+            version,
+            Box::pin(async {
+                work.await.unwrap_or_else(|panicked| {
+                    Err(format!("the journal was not written: {panicked}"))
+                })
+            }),
+        ));
     }
 
     /// The next result. Cancel-safe.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::journal::Record;
 use super::upgrade::Serving;
 use super::{Ended, Supervisor, random_id};
-use crate::config_watch::{self, ConfigWatch};
+use crate::config_watch::{self, ConfigWatch, Role};
 use crate::errors::{ErrorCode, Errors};
 use crate::lifecycle::{self, Effect, Event, ExitStatus, KeepAs};
 use crate::process::{
@@ -125,8 +125,8 @@ impl Supervisor {
     }
 
     fn spawn(&mut self) -> Event {
-        if let (Some(config), Some(prepared)) = (&self.parts.config, &self.prepared)
-            && !config.still_current(prepared)
+        if let Some(prepared) = &self.prepared
+            && !prepared.is_current()
         {
             return Event::ConfigOutdated;
         }
@@ -231,12 +231,12 @@ impl Supervisor {
             return;
         };
         let keeping = tokio::spawn(async move {
-            let result = match kept {
-                KeepAs::Pinned => config.keep_pinned(&prepared).await,
-                KeepAs::Candidate => config.keep_candidate(&prepared).await,
-                KeepAs::LastGood => config.keep_last_good(&prepared).await,
+            let role = match kept {
+                KeepAs::Pinned => Role::Pinned,
+                KeepAs::Candidate => Role::Candidate,
+                KeepAs::LastGood => Role::LastGood,
             };
-            if let Err(error) = result {
+            if let Err(error) = config.keep(&prepared, role).await {
                 tracing::error!(%error, ?kept, "the config is not kept");
             }
         });

@@ -127,7 +127,7 @@ impl Prober {
     /// Why the engine is not ready, for people. The same cause has the same text.
     pub(super) async fn check(&self) -> Result<(), String> {
         let secrets = match &self.files {
-            Some(files) => files.get().await.map_err(|error| error.to_string())?,
+            Some(files) => files.get().await?,
             None => Arc::default(),
         };
         let outcome = match timeout(PROBE_TIMEOUT, self.ask(&secrets)).await {

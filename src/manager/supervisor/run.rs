@@ -123,7 +123,6 @@ impl Supervisor {
                          container, so stops are refused; free or repair the volume behind \
                          --state-dir"
                     );
-                    let error = error.to_string();
                     self.feed(Event::PersistFailed { version: written.version, error });
                 }
             },

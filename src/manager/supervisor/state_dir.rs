@@ -7,7 +7,7 @@
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::unistd::geteuid;
 
@@ -18,63 +18,16 @@ const NOBODY: u32 = 65534;
 /// In a directory with this bit, only its owner may rename what belongs to others.
 const STICKY: u32 = 0o1000;
 
-/// The state directory cannot be used: without it, no stop could ever be accepted.
-#[derive(Debug, thiserror::Error)]
-pub enum StateDirError {
-    /// The path is not a directory.
-    #[error("--state-dir {} is not a directory: mount an emptyDir there", .0.display())]
-    NotADirectory(PathBuf),
-    /// The system's error, from an attempt to use it.
-    #[error(
-        "--state-dir {} cannot be used ({source}): mount an emptyDir there, or make it",
-        path.display()
-    )]
-    Unusable {
-        /// The directory.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// Another user could replace what root writes there.
-    #[error(
-        "--state-dir {}: {} belongs to uid {owner}, who could replace files of this manager, which \
-         runs as root: mount an emptyDir there, or run the manager as the engine's user",
-        path.display(),
-        part.display()
-    )]
-    OfAnotherUser {
-        /// The directory.
-        path: PathBuf,
-        /// The directory itself, or one above it.
-        part: PathBuf,
-        /// The owner's uid.
-        owner: u32,
-    },
-    /// Other users may write to a directory above the state directory, and could replace root's files in it.
-    #[error(
-        "--state-dir {}: other users may write to {}, and could replace files of this manager, which \
-         runs as root: mount an emptyDir there, or run the manager as the engine's user",
-        path.display(),
-        part.display()
-    )]
-    OpenToOthers {
-        /// The directory.
-        path: PathBuf,
-        /// A directory above the state directory.
-        part: PathBuf,
-    },
-}
-
 /// As root, takes the right to write to the directory from all other users. A manager that is not
 /// root runs as the engine's user, which may write to the volume anyway.
 ///
 /// # Errors
 /// The directory, or one above it, belongs to another user or is open to others.
-pub(super) fn close_to_others(path: &Path) -> Result<(), StateDirError> {
+pub(super) fn close_to_others(path: &Path) -> Result<(), String> {
     if !geteuid().is_root() {
         return Ok(());
     }
-    let unusable = |source| StateDirError::Unusable { path: path.to_owned(), source };
+    let unusable = |error| unusable(path, &error);
     let real = fs::canonicalize(path).map_err(unusable)?;
     let directory = open_of_root(path, &real)?;
     let mode = directory.metadata().map_err(unusable)?.mode();
@@ -89,10 +42,23 @@ pub(super) fn close_to_others(path: &Path) -> Result<(), StateDirError> {
     for above in real.ancestors().skip(1) {
         let mode = open_of_root(path, above)?.metadata().map_err(unusable)?.mode();
         if is_open(mode) {
-            return Err(StateDirError::OpenToOthers { path: path.to_owned(), part: above.into() });
+            return Err(format!(
+                "--state-dir {}: other users may write to {}, and could replace files of this manager, \
+                 which runs as root: mount an emptyDir there, or run the manager as the engine's user",
+                path.display(),
+                above.display()
+            ));
         }
     }
     Ok(())
+}
+
+/// The message for the system's error from an attempt to use the directory.
+pub(super) fn unusable(path: &Path, error: &io::Error) -> String {
+    format!(
+        "--state-dir {} cannot be used ({error}): mount an emptyDir there, or make it",
+        path.display()
+    )
 }
 
 fn is_open(mode: u32) -> bool {
@@ -100,17 +66,20 @@ fn is_open(mode: u32) -> bool {
 }
 
 /// Opens a directory that belongs to root.
-fn open_of_root(path: &Path, part: &Path) -> Result<File, StateDirError> {
-    let unusable = |source| StateDirError::Unusable { path: path.to_owned(), source };
+fn open_of_root(path: &Path, part: &Path) -> Result<File, String> {
+    let unusable = |error| unusable(path, &error);
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let directory = OpenOptions::new().read(true).custom_flags(flags).open(part);
     let directory = directory.map_err(unusable)?;
     match directory.metadata().map_err(unusable)?.uid() {
         0 => Ok(directory),
         NOBODY if is_user_namespace() => Ok(directory),
-        owner => {
-            Err(StateDirError::OfAnotherUser { path: path.to_owned(), part: part.into(), owner })
-        }
+        owner => Err(format!(
+            "--state-dir {}: {} belongs to uid {owner}, who could replace files of this manager, \
+             which runs as root: mount an emptyDir there, or run the manager as the engine's user",
+            path.display(),
+            part.display()
+        )),
     }
 }
 

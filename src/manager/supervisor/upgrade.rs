@@ -235,34 +235,25 @@ pub struct HandOver {
     pub(super) started_on: Option<StartedOn>,
 }
 
-/// Reason why the handed-over state cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum HandOverError {
-    #[error(
-        "{HAND_OVER_VARIABLE} is set by a manager that executes another version of itself: unset it"
-    )]
-    NoDescriptor,
-    #[error("the handed-over state cannot be read: {0}")]
-    Read(#[from] io::Error),
-    #[error("the handed-over state has another format: {0}")]
-    Content(#[from] serde_json::Error),
-    #[error("the handed-over state has schema {found}, and this version knows {SCHEMA}")]
-    OtherSchema { found: u32 },
+fn other_format(error: serde_json::Error) -> String {
+    format!("the handed-over state has another format: {error}")
 }
 
 impl HandOver {
     /// # Errors
     /// The state has another form.
-    pub fn parse(bytes: &[u8]) -> Result<Self, HandOverError> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Head {
             schema: u32,
         }
-        let head: Head = serde_json::from_slice(bytes)?;
-        if head.schema != SCHEMA {
-            return Err(HandOverError::OtherSchema { found: head.schema });
+        let Head { schema } = serde_json::from_slice(bytes).map_err(other_format)?;
+        if schema != SCHEMA {
+            return Err(format!(
+                "the handed-over state has schema {schema}, and this version knows {SCHEMA}"
+            ));
         }
-        Ok(serde_json::from_slice(bytes)?)
+        serde_json::from_slice(bytes).map_err(other_format)
     }
 
     /// The program that runs now, and its arguments.
@@ -320,18 +311,23 @@ impl Taken {
     /// State that this process was executed with; `None` if it was started as any other program.
     ///
     /// # Errors
-    /// [`HandOverError`]; only if the previous program cannot be executed again, either.
-    pub fn find() -> Result<Option<Self>, HandOverError> {
+    /// Why the state cannot be used; only if the previous program cannot be executed again, either.
+    pub fn find() -> Result<Option<Self>, String> {
         let Some(number) = env::var_os(HAND_OVER_VARIABLE) else { return Ok(None) };
         let number = number.to_str().and_then(|number| number.parse().ok());
-        let state = process::handed_over(number.ok_or(HandOverError::NoDescriptor)?)
-            .map_err(|_| HandOverError::NoDescriptor)?;
+        let state = number.and_then(|number| process::handed_over(number).ok());
+        let state = state.ok_or_else(|| {
+            format!(
+                "{HAND_OVER_VARIABLE} is set by a manager that executes another version of itself: \
+                 unset it"
+            )
+        })?;
         process::name_again();
-        let way_back = WayBack::new(serde_json::from_slice(&state)?);
+        let way_back = WayBack::new(serde_json::from_slice(&state).map_err(other_format)?);
         match HandOver::parse(&state) {
             Ok(hand_over) => Ok(Some(Self { hand_over, way_back })),
             Err(error) => {
-                way_back.go(&error.to_string());
+                way_back.go(&error);
                 Err(error)
             }
         }
@@ -414,7 +410,7 @@ mod tests {
             Some(stayput_api::ExitReason::Unknown)
         );
         newer["schema"] = 2.into();
-        let error = HandOver::parse(newer.to_string().as_bytes()).unwrap_err().to_string();
+        let error = HandOver::parse(newer.to_string().as_bytes()).unwrap_err();
         assert!(error.contains("schema 2"), "{error}");
     }
 }

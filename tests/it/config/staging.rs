@@ -67,10 +67,10 @@ async fn what_is_prepared_is_fresh_and_known_to_be_stale_after_a_change() {
     let copied = staging.prepare(MOUNTED, Some(&checksum(&next))).await.unwrap();
     assert_eq!(prepared.change_count, mounted.subscribe().borrow().change_count);
     assert_eq!((prepared.staged, copied.staged), (false, true));
-    assert!(mounted.still_current(&prepared) && staging.still_current(&copied));
+    assert!(prepared.is_current() && copied.is_current());
     writer.write(&next);
-    assert!(!mounted.still_current(&prepared), "another generation, even of the same content");
-    assert!(staging.still_current(&copied));
+    assert!(!prepared.is_current(), "another generation, even of the same content");
+    assert!(copied.is_current());
 }
 
 #[tokio::test]
@@ -79,12 +79,12 @@ async fn an_edit_in_a_plain_directory_makes_what_was_prepared_stale() {
     fs::write(dir.path().join("x"), "1").unwrap();
     let config = start(only(dir.path())).await;
     let prepared = config.prepare(MOUNTED, None).await.unwrap();
-    assert!(config.still_current(&prepared));
+    assert!(prepared.is_current());
     fs::write(dir.path().join("x"), "longer").unwrap();
-    assert!(!config.still_current(&prepared));
+    assert!(!prepared.is_current());
     let prepared = config.prepare(MOUNTED, None).await.unwrap();
     fs::write(dir.path().join("y"), "").unwrap();
-    assert!(!config.still_current(&prepared));
+    assert!(!prepared.is_current());
 }
 
 #[tokio::test]

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stayput_api::Status;
-use stayput_http::https::NoAnswer as NoReply;
-use stayput_http::manager_client::{ClientError, ManagerClient, Unanswered};
+use stayput_http::manager_client::{ClientError, ManagerClient};
 use stayput_restart::Manager;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -104,7 +103,7 @@ pub(super) async fn ask_one(
     };
     let result = match timeout(deadline, client.status()).await {
         Ok(answer) => answer,
-        Err(_) => Err(Unanswered { manager: None, source: NoReply::Timeout(deadline) }.into()),
+        Err(_) => Err(ClientError::late(deadline)),
     };
     let ahead = |date| crate::observe::managers::ahead(date, asked, now());
     metrics.count_request(Side::Manager, "status", result.is_ok());

@@ -10,8 +10,8 @@ use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 use serde::{Deserialize, Serialize};
 
-use super::{RecordError, copied, make_directory, remove, sync, write as write_file};
-use crate::config_watch::generation::{self, Permissions, READ, Unread, lossy};
+use super::{OTHER_FILES, copied, make_directory, remove, sync, write as write_file};
+use crate::config_watch::generation::{self, Permissions, READ, lossy};
 use crate::config_watch::stage::Item;
 use stayput_api::ConfigFile;
 use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
@@ -72,18 +72,21 @@ fn listed_path(dir: Option<&str>, relative: &Path) -> Vec<u8> {
 
 impl Kept {
     /// The generation that is kept in this directory, if it exists.
-    pub(super) fn load(dir: &Path) -> Result<Option<Self>, RecordError> {
+    ///
+    /// # Errors
+    /// The fault of its record.
+    pub(super) fn load(dir: &Path) -> Result<Option<Self>, String> {
         let fd = match open(&dir.join(RECORD), READ | OFlag::O_NOFOLLOW, Mode::empty()) {
             Ok(fd) => fd,
             Err(Errno::ENOENT) => return Ok(None),
-            Err(error) => return Err(RecordError::Open(error)),
+            Err(error) => return Err(error.desc().to_owned()),
         };
         let mut text = Vec::new();
         generation::read_file(fd, LARGEST_RECORD, |piece| text.write_all(piece))
-            .map_err(|error: Unread| RecordError::Read(error.into()))?;
-        let record: Record = serde_json::from_slice(&text)?;
+            .map_err(|error| error.to_string())?;
+        let record: Record = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
         if record.schema != SCHEMA {
-            return Err(RecordError::OtherVersion);
+            return Err("another version of stayput wrote it".to_owned());
         }
         let checksum = Checksum::parse(&record.checksum)?;
         let (mut listed, mut files) = (Vec::new(), Vec::new());
@@ -98,7 +101,7 @@ impl Kept {
             files.push((dir, Item { relative, source, sha256, access }));
         }
         if Checksum::of_files(&listed) != checksum {
-            return Err(RecordError::OtherFiles);
+            return Err(OTHER_FILES.to_owned());
         }
         Ok(Some(Self { checksum, files }))
     }

@@ -12,7 +12,7 @@ use nix::fcntl::{OFlag, open, openat, renameat};
 use nix::sys::stat::{Mode, fchmod, mkdirat};
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, symlinkat, unlinkat};
 
-use super::{Error, TargetFault};
+use super::{Error, remedy};
 use crate::config_watch::generation::{self, DIRECTORY, Permissions, READ, Unread};
 use stayput_api::checksum::ContentDigest;
 
@@ -40,35 +40,34 @@ impl Target {
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         match open(path, DIRECTORY, Mode::empty()) {
             Ok(fd) => Ok(Self { path: path.to_owned(), fd }),
-            Err(error) => {
-                let source = match error {
-                    Errno::ENOENT => TargetFault::Missing,
-                    other => TargetFault::Unusable(other),
-                };
-                Err(Error::Target { target: path.to_owned(), source })
-            }
+            Err(Errno::ENOENT) => Err(error(
+                path,
+                "it does not exist: mount a writable volume there, such as an emptyDir",
+            )),
+            Err(errno) => Err(error(path, &remedy(errno))),
         }
     }
 
     /// An error about this target.
-    pub(super) fn error(&self, source: TargetFault) -> Error {
-        Error::Target { target: self.path.clone(), source }
+    pub(super) fn error(&self, fault: &str) -> Error {
+        error(&self.path, fault)
     }
 
-    fn failed(&self, action: String, source: Errno) -> Error {
-        self.error(TargetFault::Failed { action, source })
+    /// An error of the system, with what to do. `what` could not be done.
+    fn failed(&self, what: &str, source: Errno) -> Error {
+        self.error(&format!("{what}: {}", remedy(source)))
     }
 
     /// Makes the directory for copies, empty.
     pub(super) fn clear(&self) -> Result<(), Error> {
         self.finish()?;
         mkdirat(&self.fd, FILLED, Mode::S_IRWXU)
-            .map_err(|error| self.failed(format!("cannot make {FILLED}"), error))
+            .map_err(|error| self.failed(&format!("cannot make {FILLED}"), error))
     }
 
     /// Removes the directory for copies, with what an interrupted staging left in it.
     pub(super) fn finish(&self) -> Result<(), Error> {
-        let failed = |error| self.failed(format!("cannot remove {FILLED}"), error);
+        let failed = |error| self.failed(&format!("cannot remove {FILLED}"), error);
         let filled = match self.filled() {
             Ok(filled) => filled,
             Err(Errno::ENOENT) => return Ok(()),
@@ -100,7 +99,7 @@ impl Target {
         access: Permissions,
     ) -> Result<Result<ContentDigest, Unread>, Error> {
         let name = index.to_string();
-        let failed = |error| self.failed(format!("cannot copy {}", source.display()), error);
+        let failed = |error| self.failed(&format!("cannot copy {}", source.display()), error);
         let from = match open(source, READ, Mode::empty()) {
             Ok(from) => from,
             Err(error) => return Ok(Err(error.into())),
@@ -131,7 +130,7 @@ impl Target {
     pub(super) fn link(&self, to: &Path, path: &Path) -> Result<(), Error> {
         self.filled()
             .and_then(|filled| symlinkat(to, &filled, OTHER))
-            .map_err(|error| self.failed(format!("cannot link {}", path.display()), error))?;
+            .map_err(|error| self.failed(&format!("cannot link {}", path.display()), error))?;
         self.rename(OTHER, path)
     }
 
@@ -144,11 +143,9 @@ impl Target {
             file.write_all(text)?;
             file.sync_all()
         };
-        write().map_err(|source| {
-            self.error(TargetFault::Unwritten { action: format!("cannot write {name}"), source })
-        })?;
+        write().map_err(|source| self.error(&format!("cannot write {name}: {source}")))?;
         self.rename(OTHER, Path::new(name))?;
-        fsync(self.fd.as_fd()).map_err(|error| self.failed(format!("cannot write {name}"), error))
+        fsync(self.fd.as_fd()).map_err(|error| self.failed(&format!("cannot write {name}"), error))
     }
 
     /// Reads a file of ours directly in the target, if it exists.
@@ -156,14 +153,14 @@ impl Target {
         let fd = match openat(&self.fd, name, READ | OFlag::O_NOFOLLOW, Mode::empty()) {
             Ok(fd) => fd,
             Err(Errno::ENOENT) => return Ok(None),
-            Err(error) => return Err(self.failed(format!("cannot read {name}"), error)),
+            Err(error) => return Err(self.failed(&format!("cannot read {name}"), error)),
         };
         let mut text = Vec::new();
         match generation::read_file(fd, most, |piece| text.write_all(piece)) {
             Ok(_) => Ok(Some(text)),
-            Err(_) => Err(self.error(TargetFault::Conflict(format!(
-                "{name} there is not a file stayput wrote: remove it"
-            )))),
+            Err(_) => {
+                Err(self.error(&format!("{name} there is not a file stayput wrote: remove it")))
+            }
         }
     }
 
@@ -178,13 +175,13 @@ impl Target {
                 Ok(())
             }
             Err(Errno::ENOENT) => Ok(()),
-            Err(error) => Err(self.failed(format!("cannot remove {name}"), error)),
+            Err(error) => Err(self.failed(&format!("cannot remove {name}"), error)),
         }
     }
 
     /// Removes a file that was ours, and the directories that are empty without it.
     pub(super) fn remove(&self, path: &Path) -> Result<(), Error> {
-        let failed = |error| self.failed(format!("cannot remove {}", path.display()), error);
+        let failed = |error| self.failed(&format!("cannot remove {}", path.display()), error);
         let (parent, name) = match self.parent(path, false) {
             Ok(found) => found,
             // The engine removed or replaced a directory above it, so the file does not exist.
@@ -213,20 +210,15 @@ impl Target {
         };
         rename().map_err(|error| {
             let shown = path.display();
-            self.error(match error {
-                Errno::ENOTDIR | Errno::ELOOP => TargetFault::Conflict(format!(
+            self.error(&match error {
+                Errno::ENOTDIR | Errno::ELOOP => format!(
                     "{shown} needs a directory where there is a file or a link: remove that"
-                )),
-                Errno::EISDIR => {
-                    TargetFault::Conflict(format!("{shown} is a directory there: remove it"))
-                }
-                Errno::EXDEV => TargetFault::Conflict(format!(
+                ),
+                Errno::EISDIR => format!("{shown} is a directory there: remove it"),
+                Errno::EXDEV => format!(
                     "{shown} lies on another mount: stage a config of its own to that mount"
-                )),
-                source => {
-                    let action = format!("cannot put {shown} in place");
-                    TargetFault::Failed { action, source }
-                }
+                ),
+                other => return self.failed(&format!("cannot put {shown} in place"), other),
             })
         })
     }
@@ -247,6 +239,10 @@ impl Target {
         }
         Ok((fd, Path::new(name)))
     }
+}
+
+fn error(target: &Path, fault: &str) -> Error {
+    Error::Target(format!("cannot stage into {}: {fault}", target.display()))
 }
 
 /// A directory that all users may enter, as the kubelet makes them, whatever the umask is.

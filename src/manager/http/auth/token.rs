@@ -6,13 +6,13 @@ use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
 use rustls_pki_types::SubjectPublicKeyInfoDer;
-use rustls_pki_types::pem::{self, PemObject};
+use rustls_pki_types::pem::PemObject;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::{Caller, Rejection, TokenCache, short, shown};
-use stayput_http::jwt::{LEEWAY, MAX_AHEAD, Scopes, SharedKeyError, install_provider, shared_key};
+use stayput_http::jwt::{LEEWAY, MAX_AHEAD, Scopes, install_provider, shared_key};
 
 /// Longest subject of a token, in bytes. Longer subjects than the API server's would only fill the log.
 const MAX_SUBJECT: usize = 256;
@@ -259,24 +259,20 @@ pub(super) enum Source {
 /// repeat it.
 #[derive(Debug, Error)]
 pub(crate) enum KeyError {
-    #[error(transparent)]
-    Shared(#[from] SharedKeyError),
-    #[error("is not PEM: {0}")]
-    Pem(#[source] pem::Error),
-    #[error("holds a public key of a kind that cannot be used: use Ed25519, P-256 or RSA")]
-    UnsupportedPublicKey,
-    #[error(
-        "holds no PUBLIC KEY in PEM: give the public half of the signing key, as `openssl pkey \
-         -pubout` writes it"
-    )]
-    NoPublicKey,
-    #[error("is not a JSON Web Key Set: {0}")]
-    NotKeySet(#[source] serde_json::Error),
+    #[error("{0}")]
+    Unusable(String),
+    /// A whole key set, which says that no key is valid.
     #[error(
         "holds no signing key of a kind that can be used: RSA (RS256), P-256 (ES256) or Ed25519 \
          (EdDSA)"
     )]
     NoSigningKey,
+}
+
+impl From<String> for KeyError {
+    fn from(message: String) -> Self {
+        Self::Unusable(message)
+    }
 }
 
 /// A key, the one algorithm it is used with, and where it came from.
@@ -304,12 +300,16 @@ pub(crate) fn read_shared(file: &[u8]) -> Result<Vec<Key>, KeyError> {
 pub(crate) fn read_public(file: &[u8]) -> Result<Vec<Key>, KeyError> {
     let mut keys = Vec::new();
     for document in SubjectPublicKeyInfoDer::pem_slice_iter(file) {
-        let document = document.map_err(KeyError::Pem)?;
-        let (algorithm, key) = read_public_key(&document).ok_or(KeyError::UnsupportedPublicKey)?;
+        let document = document.map_err(|error| format!("is not PEM: {error}"))?;
+        let (algorithm, key) = read_public_key(&document).ok_or_else(|| {
+            "holds a public key of a kind that cannot be used: use Ed25519, P-256 or RSA".to_owned()
+        })?;
         keys.push(Key { source: Source::Public, algorithm, id: None, key });
     }
     if keys.is_empty() {
-        return Err(KeyError::NoPublicKey);
+        let message = "holds no PUBLIC KEY in PEM: give the public half of the signing key, as \
+                       `openssl pkey -pubout` writes it";
+        return Err(message.to_owned().into());
     }
     Ok(keys)
 }
@@ -320,7 +320,8 @@ pub(crate) fn read_public(file: &[u8]) -> Result<Vec<Key>, KeyError> {
 /// # Errors
 /// See [`KeyError`].
 pub(crate) fn read_key_set(file: &[u8]) -> Result<Vec<Key>, KeyError> {
-    let set: JwkSet = serde_json::from_slice(file).map_err(KeyError::NotKeySet)?;
+    let set: JwkSet = serde_json::from_slice(file)
+        .map_err(|error| format!("is not a JSON Web Key Set: {error}"))?;
     let keys: Vec<Key> = set.keys.iter().filter_map(issuer_key).collect();
     if keys.is_empty() {
         return Err(KeyError::NoSigningKey);

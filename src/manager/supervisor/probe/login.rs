@@ -1,7 +1,7 @@
 //! Credentials and CA of the probe, from files or from the directory of a mounted Secret.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,11 +11,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::HeaderValue;
 use rustls::RootCertStore;
-use thiserror::Error;
 use tokio::time::timeout;
 
-use crate::worker::{WorkPanicked, Worker};
-use stayput_http::pem::{self, PemError};
+use crate::worker::Worker;
+use stayput_http::pem;
 
 /// The keys of a Secret that `spec.engine.credentialsSecret` of a SearchCluster can name, too.
 const API_KEY: &str = "apiKey";
@@ -24,19 +23,32 @@ const PASSWORD: &str = "password";
 /// The password of this user, as ECK keeps it.
 const ELASTIC: &str = "elastic";
 
-/// The value of the header `Authorization`.
-pub(super) fn authorization(path: &Path) -> Result<HeaderValue, SecretsError> {
+/// The value of the header `Authorization`. No message contains it.
+pub(super) fn authorization(path: &Path) -> Result<HeaderValue, String> {
     if path.is_dir() {
         return of_secret(path);
     }
     let content = content("--ready-auth", path)?;
-    header(&content).ok_or_else(|| SecretsError::NoCredentials { path: path.to_owned() })
+    header(&content).ok_or_else(|| {
+        format!(
+            "--ready-auth {} is neither USER:PASSWORD nor the value of an Authorization header, \
+             such as ApiKey KEY",
+            path.display()
+        )
+    })
 }
 
 /// Header from a Secret that is mounted as a directory: each key is a file.
-fn of_secret(directory: &Path) -> Result<HeaderValue, SecretsError> {
+fn of_secret(directory: &Path) -> Result<HeaderValue, String> {
     let has = |key: &str| directory.join(key).exists();
-    let wrong = || SecretsError::NoSecret { path: directory.to_owned() };
+    let wrong = || {
+        format!(
+            "--ready-auth {} is a directory, but not like a Secret of the engine: it needs the files \
+             username and password, or apiKey, or elastic (the password of that user), each with one \
+             line",
+            directory.display()
+        )
+    };
     let read = |key: &str| {
         let content = content("--ready-auth", &directory.join(key))?;
         line(&content).filter(|line| !line.is_empty()).map(str::to_owned).ok_or_else(wrong)
@@ -98,31 +110,6 @@ const READ_TIMEOUT: Duration = Duration::from_millis(500);
 /// Size limit of a file in bytes. No such file is larger.
 const MAX_FILE: u64 = 1024 * 1024;
 
-/// Why the files cannot be used. The content is in no message.
-#[derive(Debug, Error)]
-pub(super) enum SecretsError {
-    #[error("{option} {} cannot be read: {source}", path.display())]
-    Unreadable { option: &'static str, path: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Ca(#[from] PemError),
-    #[error(
-        "--ready-auth {} is neither USER:PASSWORD nor the value of an Authorization header, such as \
-         ApiKey KEY",
-        path.display()
-    )]
-    NoCredentials { path: PathBuf },
-    #[error(
-        "--ready-auth {} is a directory, but not like a Secret of the engine: it needs the files username \
-         and password, or apiKey, or elastic (the password of that user), each with one line",
-        path.display()
-    )]
-    NoSecret { path: PathBuf },
-    #[error("the files of --ready-ca and --ready-auth did not answer: repair their volume")]
-    Hang,
-    #[error(transparent)]
-    Panicked(#[from] WorkPanicked),
-}
-
 /// Content of the files.
 #[derive(Debug, Default)]
 pub(super) struct Secrets {
@@ -148,7 +135,7 @@ impl SecretsFiles {
     }
 
     /// The content of the files; reads them if it is not known.
-    pub(super) async fn get(&self) -> Result<Arc<Secrets>, SecretsError> {
+    pub(super) async fn get(&self) -> Result<Arc<Secrets>, String> {
         if let Some(read) = self.last().clone() {
             return Ok(read);
         }
@@ -166,9 +153,10 @@ impl SecretsFiles {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn read(&self) -> Result<Secrets, SecretsError> {
+    async fn read(&self) -> Result<Secrets, String> {
+        let hangs = "the files of --ready-ca and --ready-auth did not answer: repair their volume";
         if self.reading.swap(true, Ordering::SeqCst) {
-            return Err(SecretsError::Hang);
+            return Err(hangs.to_owned());
         }
         let reading = Reading(self.reading.clone());
         let (ca, auth) = (self.ca.clone(), self.auth.clone());
@@ -177,8 +165,8 @@ impl SecretsFiles {
             load(ca.as_deref(), auth.as_deref())
         });
         match timeout(READ_TIMEOUT, reader).await {
-            Ok(secrets) => secrets?,
-            Err(_) => Err(SecretsError::Hang),
+            Ok(secrets) => secrets.map_err(|panicked| panicked.to_string())?,
+            Err(_) => Err(hangs.to_owned()),
         }
     }
 }
@@ -193,24 +181,24 @@ impl Drop for Reading {
     }
 }
 
-fn load(ca: Option<&Path>, auth: Option<&Path>) -> Result<Secrets, SecretsError> {
+fn load(ca: Option<&Path>, auth: Option<&Path>) -> Result<Secrets, String> {
     Ok(Secrets {
         roots: ca.map(roots).transpose()?.map(Arc::new),
         authorization: auth.map(authorization).transpose()?,
     })
 }
 
-fn roots(path: &Path) -> Result<RootCertStore, SecretsError> {
+fn roots(path: &Path) -> Result<RootCertStore, String> {
     let content = content("--ready-ca", path)?;
-    Ok(pem::roots(&format!("--ready-ca {}", path.display()), &content)?)
+    pem::roots(&format!("--ready-ca {}", path.display()), &content)
 }
 
-pub(super) fn content(option: &'static str, path: &Path) -> Result<Vec<u8>, SecretsError> {
+pub(super) fn content(option: &'static str, path: &Path) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut content));
     match read {
         Ok(_) => Ok(content),
-        Err(source) => Err(SecretsError::Unreadable { option, path: path.to_owned(), source }),
+        Err(error) => Err(format!("{option} {} cannot be read: {error}", path.display())),
     }
 }
 
