@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Write as _};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 use std::str::FromStr;
 use std::time::SystemTime;
@@ -12,11 +12,9 @@ use std::time::SystemTime;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
-use tracing::span::Record;
+use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::field::RecordFields;
-use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::{LookupSpan, Scope};
 
 mod log;
@@ -50,7 +48,8 @@ impl FromStr for LogFormat {
 
 /// Sends the log of this process to stderr; a line waits for its reader. Later calls change nothing.
 pub fn init(format: LogFormat, level: LevelFilter) {
-    init_with(format, level, io::stderr);
+    // If stderr is closed, there is no place for the error either.
+    init_with(format, level, |line| drop(io::stderr().write_all(line.as_bytes())));
 }
 
 /// Sends the log of this process to stderr, and never waits for its reader. Later calls change
@@ -70,80 +69,56 @@ pub fn init_lossy(format: LogFormat, level: LevelFilter) -> io::Result<Log> {
         format!("{}\n", fields.line(format, Level::WARN, module_path!()))
     })?;
     let writer = log.clone();
-    init_with(format, level, move || writer.writer());
+    init_with(format, level, move |line| writer.print(line));
     Ok(log)
 }
 
-fn init_with(
-    format: LogFormat,
-    level: LevelFilter,
-    writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
-) {
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(writer)
-        .with_ansi(false)
-        .fmt_fields(JsonFields)
-        .event_format(Line(format))
-        .finish();
+fn init_with(format: LogFormat, level: LevelFilter, write: impl Fn(&str) + Send + Sync + 'static) {
+    let lines = Lines { format, write: Box::new(write) };
+    let subscriber = tracing_subscriber::registry().with(level).with(lines);
     // Fails only if there is a log already, as in tests.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-struct Line(LogFormat);
+/// Writes a line for each event. A span keeps its fields for the events inside it.
+struct Lines {
+    format: LogFormat,
+    write: Box<dyn Fn(&str) + Send + Sync>,
+}
 
-impl<S, N> FormatEvent<S, N> for Line
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(
-        &self,
-        context: &FmtContext<'_, S, N>,
-        mut writer: Writer<'_>,
-        event: &Event<'_>,
-    ) -> fmt::Result {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let mut fields = Fields::default();
-        for span in context.event_scope().into_iter().flat_map(Scope::from_root) {
+        attributes.record(&mut fields);
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().insert(fields);
+        }
+    }
+
+    fn on_record(&self, id: &Id, changed: &Record<'_>, context: Context<'_, S>) {
+        if let Some(span) = context.span(id)
+            && let Some(fields) = span.extensions_mut().get_mut::<Fields>()
+        {
+            changed.record(fields);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        for span in context.event_scope(event).into_iter().flat_map(Scope::from_root) {
             // Spans of libraries are not shown.
-            if !span.metadata().target().starts_with(SERVICE) {
-                continue;
+            if span.metadata().target().starts_with(SERVICE)
+                && let Some(of_span) = span.extensions().get::<Fields>()
+            {
+                let shown = of_span.rest.clone().into_iter().filter(|(_, value)| value != "");
+                fields.rest.extend(shown);
             }
-            let extensions = span.extensions();
-            let json = extensions.get::<FormattedFields<N>>().map_or("", |all| all.fields.as_str());
-            fields.rest.extend(read(json).into_iter().filter(|(_, value)| value != ""));
         }
         event.record(&mut fields);
         let metadata = event.metadata();
-        writeln!(writer, "{}", fields.line(self.0, *metadata.level(), metadata.target()))
+        let line = fields.line(self.format, *metadata.level(), metadata.target());
+        (self.write)(&format!("{line}\n"));
     }
-}
-
-/// Stores the fields of a span as JSON, for the events inside the span.
-struct JsonFields;
-
-impl<'writer> FormatFields<'writer> for JsonFields {
-    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, all: R) -> fmt::Result {
-        let mut fields = Fields::default();
-        all.record(&mut fields);
-        write!(writer, "{}", Value::Object(fields.rest))
-    }
-
-    fn add_fields(
-        &self,
-        current: &'writer mut FormattedFields<Self>,
-        all: &Record<'_>,
-    ) -> fmt::Result {
-        let mut fields = Fields { rest: read(&current.fields), ..Fields::default() };
-        all.record(&mut fields);
-        current.fields = Value::Object(fields.rest).to_string();
-        Ok(())
-    }
-}
-
-/// Reads the text that [`JsonFields`] has written.
-fn read(json: &str) -> Map<String, Value> {
-    serde_json::from_str(json).unwrap_or_default()
 }
 
 #[derive(Default)]

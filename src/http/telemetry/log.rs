@@ -79,11 +79,6 @@ impl Log {
         self.0.add(line.as_bytes());
     }
 
-    /// A place to write one whole line to.
-    pub(super) fn writer(&self) -> impl Write + use<> {
-        LineWriter(self.0.clone())
-    }
-
     /// Number of lost lines; every change is a new value.
     pub fn lines_lost(&self) -> watch::Receiver<u64> {
         self.0.lost.subscribe()
@@ -173,20 +168,6 @@ impl Queue {
         if self.lines.is_empty() {
             self.note_lost(note);
         }
-    }
-}
-
-/// One line of the log; the formatter writes it at once.
-struct LineWriter(Arc<Shared>);
-
-impl Write for LineWriter {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.add(line);
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -1,34 +1,16 @@
 //! The form of log lines.
 
-use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use super::*;
 
-#[derive(Clone, Default)]
-struct Sink(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 fn logged(format: LogFormat, log: impl FnOnce()) -> String {
-    let sink = Sink::default();
-    let writer = sink.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(move || writer.clone())
-        .fmt_fields(JsonFields)
-        .event_format(Line(format))
-        .finish();
+    let text = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&text);
+    let write = Box::new(move |line: &str| sink.lock().unwrap().push_str(line));
+    let subscriber = tracing_subscriber::registry().with(Lines { format, write });
     tracing::subscriber::with_default(subscriber, log);
-    String::from_utf8(sink.0.lock().unwrap().clone()).unwrap()
+    text.lock().unwrap().clone()
 }
 
 #[test]
