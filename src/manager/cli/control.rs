@@ -13,8 +13,8 @@ use tokio::time::{self, Instant, sleep};
 
 use super::args::{RestartArgs, TimeoutArgs, VERSION, WaitArgs};
 use super::boot::{self, Occasion};
-use super::render::{self, ChangePrinter};
-use super::wait::{ANSWER_DELAY, POLL_TIMEOUT, RETRY_DELAY, StatusPoller, checked, print_answer};
+use super::render;
+use super::wait::{ANSWER_DELAY, POLL_TIMEOUT, RETRY_DELAY, Report, StatusPoller};
 use super::{BestEffortOutput, Failure, run};
 use crate::errors::ErrorCode;
 use crate::http::{Outcome, start_outcome, stop_outcome};
@@ -99,16 +99,15 @@ pub(super) async fn send(
     out: &mut BestEffortOutput<'_, impl Write>,
 ) -> Result<(), Failure> {
     let TimeoutArgs { timeout, json } = args.timeout;
+    let mut report = Report::new(out, json);
     let answer = if args.no_wait {
-        let answer = checked(request.send(client, None).await, json, out)?;
-        if !json {
-            ChangePrinter::default().print(&answer.status, out)?;
-        }
+        let answer = report.checked(request.send(client, None).await)?;
+        report.change(&answer.status)?;
         answer
     } else {
-        until_done(client, &mut request, timeout, json, &mut ChangePrinter::default(), out).await?
+        until_done(client, &mut request, timeout, &mut report).await?
     };
-    if json { print_answer(&answer, out) } else { Ok(()) }
+    report.answer(&answer)
 }
 
 /// Stops the engine and starts it again.
@@ -125,10 +124,10 @@ pub(super) async fn restart(
     {
         return Err(Failure::Failed(format!("nothing was stopped: {obstacle}")));
     }
-    let mut changes = ChangePrinter::default();
+    let mut report = Report::new(out, json);
     let start_command = start_command(&start);
     let mut stop = ControlRequest::Stop(stop);
-    let stopped = until_done(client, &mut stop, timeout, json, &mut changes, out).await;
+    let stopped = until_done(client, &mut stop, timeout, &mut report).await;
     let stopped = stopped.map_err(|failure| match failure {
         Failure::TimedOut(message) => Failure::TimedOut(format!(
             "{message}. No start follows: when the engine is stopped, run: {start_command}"
@@ -139,9 +138,8 @@ pub(super) async fn restart(
     // is refused. It must not start an engine that another client has stopped.
     start.sequence = Some(stop.make_retry(&stopped) + 1);
     let mut start = ControlRequest::Start(start);
-    match until_done(client, &mut start, timeout, json, &mut changes, out).await {
-        Ok(answer) if json => print_answer(&answer, out),
-        Ok(_) => Ok(()),
+    match until_done(client, &mut start, timeout, &mut report).await {
+        Ok(answer) => report.answer(&answer),
         Err(failure) => {
             if let Failure::Client(error) = &failure {
                 let outcome = match error {
@@ -207,9 +205,7 @@ async fn until_done(
     client: &ManagerClient,
     request: &mut ControlRequest,
     timeout: Span,
-    json: bool,
-    changes: &mut ChangePrinter,
-    out: &mut BestEffortOutput<'_, impl Write>,
+    report: &mut Report<'_>,
 ) -> Result<Answer, Failure> {
     let deadline = Instant::now() + timeout.to_duration();
     let mut poller = StatusPoller::new(client, POLL_TIMEOUT);
@@ -218,7 +214,7 @@ async fn until_done(
         let sent = Instant::now();
         let left = deadline.saturating_duration_since(sent);
         let outcome = {
-            let printing = print_changes(&mut poller, changes, json, out);
+            let printing = print_changes(&mut poller, report);
             tokio::select! {
                 biased;
                 outcome = request.send(client, Some(left.min(MAX_WAIT))) => outcome,
@@ -239,23 +235,19 @@ async fn until_done(
         {
             // Another request was judged since, so this one cannot be sent again.
             let end = |status: &Status| request.end(sequence, status);
-            return match followed(client, deadline, end, json, changes, out).await? {
+            return match followed(client, deadline, end, report).await? {
                 Ok(answer) => Ok(answer),
                 Err(last) => Err(request.not_done(timeout, &last.status)),
             };
         }
-        let answer = checked(outcome, json, out)?;
-        if !json {
-            changes.print(&answer.status, out)?;
-        }
+        let answer = report.checked(outcome)?;
+        report.change(&answer.status)?;
         if answer.done {
             return Ok(answer);
         }
         accepted = Some(request.make_retry(&answer));
         if Instant::now() >= deadline {
-            if json {
-                print_answer(&answer, out)?;
-            }
+            report.answer(&answer)?;
             return Err(request.not_done(timeout, &answer.status));
         }
         // A manager that answers at once must not get requests without a pause.
@@ -269,16 +261,12 @@ async fn followed(
     client: &ManagerClient,
     deadline: Instant,
     end: impl Fn(&Status) -> Option<Outcome>,
-    json: bool,
-    changes: &mut ChangePrinter,
-    out: &mut BestEffortOutput<'_, impl Write>,
+    report: &mut Report<'_>,
 ) -> Result<Result<Answer, Answer>, Failure> {
     let mut poller = StatusPoller::new(client, POLL_TIMEOUT);
-    let mut answer = checked(poller.next().await, json, out)?;
+    let mut answer = report.checked(poller.next().await)?;
     loop {
-        if !json {
-            changes.print(&answer.status, out)?;
-        }
+        report.change(&answer.status)?;
         let failed = match end(&answer.status) {
             Some(Outcome::Done) => {
                 answer.done = true;
@@ -287,15 +275,13 @@ async fn followed(
             Some(Outcome::Failed(refusal)) => Some(refusal),
             None => match time::timeout_at(deadline, poller.next()).await {
                 Ok(next) => {
-                    answer = checked(next, json, out)?;
+                    answer = report.checked(next)?;
                     continue;
                 }
                 Err(_) => None,
             },
         };
-        if json {
-            print_answer(&answer, out)?;
-        }
+        report.answer(&answer)?;
         return match failed {
             Some(refusal) => Err(Failure::Failed(refusal.message)),
             None => Ok(Err(answer)),
@@ -304,18 +290,13 @@ async fn followed(
 }
 
 /// Prints each change, without end: the request continues even if the status cannot be read.
-async fn print_changes(
-    poller: &mut StatusPoller<'_>,
-    changes: &mut ChangePrinter,
-    json: bool,
-    out: &mut BestEffortOutput<'_, impl Write>,
-) -> Infallible {
-    if json {
+async fn print_changes(poller: &mut StatusPoller<'_>, report: &mut Report<'_>) -> Infallible {
+    if report.is_json() {
         return future::pending().await;
     }
     while let Ok(answer) = poller.next().await {
-        // It keeps its error.
-        let _ = changes.print(&answer.status, out);
+        // The output keeps its error.
+        let _ = report.change(&answer.status);
     }
     future::pending().await
 }

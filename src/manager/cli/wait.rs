@@ -1,6 +1,6 @@
 //! `status`, `status --watch` and `wait`: commands that read the status by long polls and change nothing.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
@@ -98,9 +98,11 @@ pub(super) async fn status(
     json: bool,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let answer = checked(client.status().await, json, out)?;
+    let mut report = Report::new(out, json);
+    let answer = report.checked(client.status().await)?;
+    report.answer(&answer)?;
     if json {
-        return print_answer(&answer, out);
+        return Ok(());
     }
     Ok(write!(out, "{}", render::status(&answer.status, SystemTime::now()))?)
 }
@@ -112,14 +114,13 @@ pub(super) async fn watch(
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let mut poller = StatusPoller::new(client, POLL_TIMEOUT);
-    let mut changes = ChangePrinter::default();
+    let mut report = Report::new(out, json);
     let mut cursor = None;
     loop {
-        let answer = checked(poller.next().await, json, out)?;
-        if !json {
-            changes.print(&answer.status, out)?;
-        } else if cursor.as_ref() != Some(&answer.status.cursor) {
-            print_answer(&answer, out)?;
+        let answer = report.checked(poller.next().await)?;
+        report.change(&answer.status)?;
+        if cursor.as_ref() != Some(&answer.status.cursor) {
+            report.answer(&answer)?;
         }
         cursor = Some(answer.status.cursor);
     }
@@ -134,38 +135,32 @@ pub(super) async fn wait(
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let mut poller = StatusPoller::new(client, goal.poll_timeout());
-    let mut changes = ChangePrinter::default();
+    let mut report = Report::new(out, json);
     let deadline = Instant::now() + timeout.to_duration();
     let length = humantime::format_duration(timeout.to_duration());
     // The first status is needed in any case, so it may take a moment even if the timeout is zero.
     let mut answer = match time::timeout_at(deadline + ANSWER_DELAY, poller.next()).await {
-        Ok(outcome) => checked(outcome, json, out)?,
+        Ok(outcome) => report.checked(outcome)?,
         Err(_) => {
             return Err(Failure::TimedOut(format!("the manager did not answer within {length}")));
         }
     };
     loop {
-        if !json {
-            changes.print(&answer.status, out)?;
-        }
+        report.change(&answer.status)?;
         if goal.is_met(&answer.status) {
-            return if json { print_answer(&answer, out) } else { Ok(()) };
+            return report.answer(&answer);
         }
         if let Some(obstacle) = goal.obstacle(&answer.status) {
-            if json {
-                print_answer(&answer, out)?;
-            }
+            report.answer(&answer)?;
             return Err(Failure::Failed(format!(
                 "not waiting: the engine is {}; {obstacle}",
                 render::summary(&answer.status)
             )));
         }
         answer = match time::timeout_at(deadline, poller.next()).await {
-            Ok(outcome) => checked(outcome, json, out)?,
+            Ok(outcome) => report.checked(outcome)?,
             Err(_) => {
-                if json {
-                    print_answer(&answer, out)?;
-                }
+                report.answer(&answer)?;
                 return Err(Failure::TimedOut(format!(
                     "timed out after {length}: the engine is {}",
                     render::summary(&answer.status)
@@ -175,29 +170,47 @@ pub(super) async fn wait(
     }
 }
 
-/// Prints the API's answer as it is.
-pub(super) fn print_answer(answer: &Answer, out: &mut impl Write) -> Result<(), Failure> {
-    print_json(&answer.body, out)
-}
-
-/// Returns the good result. With `json`, a refusal is printed as it is before the command fails.
-pub(super) fn checked<T>(
-    outcome: Result<T, ClientError>,
+/// What a command prints: the API's answers as they are with `--json`, otherwise each change.
+pub(super) struct Report<'a> {
+    out: &'a mut dyn Write,
     json: bool,
-    out: &mut impl Write,
-) -> Result<T, Failure> {
-    if let (true, Err(ClientError::Refused(refused))) = (json, &outcome) {
-        print_json(&refused.body, out)?;
-    }
-    Ok(outcome?)
+    changes: ChangePrinter,
 }
 
-fn print_json(body: &[u8], out: &mut impl Write) -> Result<(), Failure> {
-    out.write_all(body)?;
-    if !body.ends_with(b"\n") {
-        out.write_all(b"\n")?;
+impl<'a> Report<'a> {
+    pub(super) fn new(out: &'a mut impl Write, json: bool) -> Self {
+        Self { out, json, changes: ChangePrinter::default() }
     }
-    Ok(out.flush()?)
+
+    pub(super) const fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints a line if the status has changed; nothing with `--json`.
+    pub(super) fn change(&mut self, status: &Status) -> io::Result<()> {
+        if self.json { Ok(()) } else { self.changes.print(status, &mut self.out) }
+    }
+
+    /// Prints the API's answer with `--json`, and nothing without.
+    pub(super) fn answer(&mut self, answer: &Answer) -> Result<(), Failure> {
+        if self.json { self.body(&answer.body) } else { Ok(()) }
+    }
+
+    /// Returns the good result. With `--json`, a refusal is printed as it is before the command fails.
+    pub(super) fn checked<T>(&mut self, outcome: Result<T, ClientError>) -> Result<T, Failure> {
+        if let (true, Err(ClientError::Refused(refused))) = (self.json, &outcome) {
+            self.body(&refused.body)?;
+        }
+        Ok(outcome?)
+    }
+
+    fn body(&mut self, body: &[u8]) -> Result<(), Failure> {
+        self.out.write_all(body)?;
+        if !body.ends_with(b"\n") {
+            self.out.write_all(b"\n")?;
+        }
+        Ok(self.out.flush()?)
+    }
 }
 
 /// How long one poll waits for a change.
