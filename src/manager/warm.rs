@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
+use crate::files;
 use crate::process::{self, Archive, LaunchError};
 use engine::Engine;
 
@@ -92,9 +93,7 @@ fn all_or_nothing<T>(
 ) -> Result<T, WarmError> {
     check(warm)?;
     let java_home = java_home(warm)?;
-    if !process::is_pid_1() {
-        process::become_subreaper()?;
-    }
+    process::become_subreaper()?;
     // With an old one, the JVM cannot make another.
     remove(warm)?;
     let made = work(&java_home);
@@ -168,12 +167,7 @@ fn write(path: &Path, text: &str) -> Result<(), WarmError> {
 
 fn remove(warm: &Warm) -> Result<(), WarmError> {
     for path in [&warm.archive, &warm.options] {
-        match fs::remove_file(path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                return Err(WarmError::File { path: path.clone(), source });
-            }
-            Ok(()) | Err(_) => {}
-        }
+        files::remove(path).map_err(|source| WarmError::File { path: path.clone(), source })?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use std::{fs, io, thread};
 
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::config_watch::{ConfigSettings, ConfigWatch};
@@ -17,7 +18,7 @@ use crate::errors::Errors;
 use crate::http::{HttpSettings, KeptPair, Limits, Server};
 use crate::process::{self, KeptListener, Signals, TempDir};
 use crate::settings::Settings;
-use crate::supervisor::{Journal, Prober};
+use crate::supervisor::{Journal, Prober, Serving, SupervisorParts};
 use crate::worker::Worker;
 
 /// How long the first access to a volume may take.
@@ -37,15 +38,9 @@ pub(super) enum Occasion {
 /// The parts of a manager.
 pub(super) struct Parts {
     pub(super) signals: Signals,
-    pub(super) errors: Errors,
-    pub(super) journal: Option<(Journal, Worker)>,
-    pub(super) config: Option<Arc<ConfigWatch>>,
-    pub(super) temp_dir: Option<(Arc<TempDir>, Worker)>,
+    pub(super) supervisor: SupervisorParts,
     pub(super) server: Option<Server>,
     pub(super) kept_pair: Option<KeptPair>,
-    pub(super) prober: Option<Arc<Prober>>,
-    pub(super) reader: Option<Worker>,
-    pub(super) opener: Option<Worker>,
 }
 
 /// Makes all parts. Call it in the runtime.
@@ -55,9 +50,7 @@ pub(super) async fn parts(
     listener: KeptListener,
 ) -> Result<Parts, Vec<String>> {
     let cannot = |what: &str, error: io::Error| vec![format!("cannot {what}: {error}")];
-    if !process::is_pid_1() {
-        process::become_subreaper().map_err(|error| cannot("adopt orphans", error))?;
-    }
+    process::become_subreaper().map_err(|error| cannot("adopt orphans", error))?;
     let errors = Errors::default();
     let (journal, is_first_start) =
         open_journal(settings.state_dir.as_deref(), occasion, &errors).await?;
@@ -74,7 +67,7 @@ pub(super) async fn parts(
     let kept_pair = keep_pair(settings, &errors).await?;
     let server = if settings.policy.api {
         let http = settings.http.clone();
-        Some(api(http, is_first_start, &errors, listener, kept_pair.clone()).await?)
+        Some(api(http, is_first_start, &errors, listener.clone(), kept_pair.clone()).await?)
     } else {
         None
     };
@@ -90,18 +83,25 @@ pub(super) async fn parts(
     let opener = if settings.policy.api { Some(worker("program", &errors)?) } else { None };
     // Last: what is received before something else fails would be lost.
     let signals = Signals::install().map_err(|error| cannot("receive signals", error))?;
-    Ok(Parts {
-        signals,
-        errors,
-        journal,
-        config,
-        temp_dir,
-        server,
-        kept_pair,
+    let supervisor = SupervisorParts {
+        command: settings.command.clone(),
+        policy: settings.policy.clone(),
         prober,
+        config,
         reader,
         opener,
-    })
+        temp_dir,
+        journal,
+        pod: settings.http.pod.clone(),
+        errors,
+        lines_lost: watch::channel(0).1,
+        log: None,
+        program: None,
+        listener,
+        serving: Arc::new(watch::Sender::new(Serving::Open)),
+        hand_over: None,
+    };
+    Ok(Parts { signals, supervisor, server, kept_pair })
 }
 
 /// Makes a thread, which is possible now: the engine has none yet.

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -128,40 +128,18 @@ fn manage(
     let parts = make_or_go_back(taken.as_ref(), || {
         runtime.block_on(boot::parts(&settings, occasion, listener.clone()))
     })?;
-    let Parts {
-        signals,
-        errors,
-        journal,
-        config,
-        temp_dir,
-        server,
-        kept_pair,
-        prober,
-        reader,
-        opener,
-    } = parts;
-    let serving = Arc::new(watch::Sender::new(Serving::Open));
-    let parts = SupervisorParts {
-        command: settings.command,
-        policy: settings.policy,
-        prober,
-        reader,
-        opener,
-        config,
-        temp_dir,
-        journal,
-        pod: settings.http.pod.clone(),
-        errors: errors.clone(),
+    let Parts { signals, supervisor, server, kept_pair } = parts;
+    let supervisor = SupervisorParts {
         lines_lost: log.as_ref().map_or_else(|| watch::channel(0).1, Log::lines_lost),
         log,
         program,
-        listener: listener.clone(),
-        serving: serving.clone(),
         // From here on nothing fails: the program before is not needed any more.
         hand_over: taken.map(|taken| taken.hand_over),
+        ..supervisor
     };
+    let (errors, serving) = (supervisor.errors.clone(), supervisor.serving.clone());
     runtime.block_on(async {
-        let (supervisor, handle, ended) = Supervisor::new(parts, signals);
+        let (supervisor, handle, ended) = Supervisor::new(supervisor, signals);
         let serving_now = serving.subscribe();
         let again = Again { settings: settings.http, listener, kept_pair };
         let serve = |server| serve(server, again, handle, errors, serving_now);
