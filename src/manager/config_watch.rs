@@ -33,6 +33,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::errors::Errors;
+use crate::lifecycle::KeepAs;
 use crate::worker::Worker;
 use follow::Follower;
 use observed::{Shared, Work};
@@ -41,7 +42,6 @@ use progress::Progress;
 use stayput_api::checksum::Checksum;
 use stayput_api::{ConfigChoice, Refusal};
 
-pub use kept::Role;
 pub use observed::Observed;
 pub use prepare::Prepared;
 
@@ -144,7 +144,7 @@ impl ConfigWatch {
     /// # Errors
     /// The reason why the generation is not kept; also in [`Observed::errors`] until a generation
     /// is kept. Earlier kept generations stay.
-    pub async fn keep(&self, prepared: &Prepared, role: Role) -> Result<(), String> {
+    pub async fn keep(&self, prepared: &Prepared, role: KeepAs) -> Result<(), String> {
         self.shared.keep(prepared, role).await
     }
 

@@ -326,7 +326,8 @@ impl Default for Policy {
 pub enum KeepAs {
     /// An engine that comes back by itself runs on this generation.
     Pinned,
-    /// The generation became ready. If there is no last good one, it becomes that at once.
+    /// The generation became ready, and has not proved itself yet. If there is no last good one, it
+    /// becomes that at once.
     Candidate,
     /// The generation has proved itself.
     LastGood,

@@ -26,6 +26,7 @@ use nix::sys::statvfs::statvfs;
 use super::generation::{READ, read_file};
 use super::progress::Progress;
 use crate::files;
+use crate::lifecycle::KeepAs;
 use stayput_api::checksum::{Checksum, ContentDigest};
 
 pub(super) use generation::{Kept, Staged, StagedFile};
@@ -42,18 +43,6 @@ const NEW_LINK: &str = "new-link";
 const OTHER_FILES: &str = "its list of files does not have its checksum";
 /// Prefix of a checksum; the names of the directories do not have it.
 const ALGORITHM: &str = "sha256:";
-
-/// Role in which a generation is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The engine was started with it, and can come back by itself on it.
-    Pinned,
-    /// Was ready, and has not proved itself yet. Becomes the last good generation at once where
-    /// there is no other.
-    Candidate,
-    /// Has proved itself.
-    LastGood,
-}
 
 /// The directory of the kept generations.
 #[derive(Debug)]
@@ -112,7 +101,7 @@ impl Store {
     pub(super) fn keep(
         &self,
         staged: &Staged,
-        role: Role,
+        role: KeepAs,
         progress: &Progress,
     ) -> Result<(), String> {
         progress.keep(&self.root);
@@ -137,10 +126,10 @@ impl Store {
         self.assign(&name, role, progress).and_then(|()| self.sweep()).map_err(failed)
     }
 
-    fn assign(&self, name: &Path, role: Role, progress: &Progress) -> io::Result<()> {
+    fn assign(&self, name: &Path, role: KeepAs, progress: &Progress) -> io::Result<()> {
         let better = || self.last_good(progress).is_ok_and(|kept| kept.is_some());
         match role {
-            Role::Pinned => match self.named(PINNED) {
+            KeepAs::Pinned => match self.named(PINNED) {
                 Some(before) if before == name => {}
                 Some(before) => {
                     self.point(PINNED_BEFORE, &before)?;
@@ -148,8 +137,8 @@ impl Store {
                 }
                 None => self.point(PINNED, name)?,
             },
-            Role::Candidate if better() => self.point(CANDIDATE, name)?,
-            Role::Candidate | Role::LastGood => {
+            KeepAs::Candidate if better() => self.point(CANDIDATE, name)?,
+            KeepAs::Candidate | KeepAs::LastGood => {
                 self.point(LAST_GOOD, name)?;
                 remove(&self.root.join(CANDIDATE))?;
             }

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::generation::{Entry, Fingerprint, Generation, lossy};
-use super::kept::{Kept, Role, Staged, StagedFile, Store};
+use super::kept::{Kept, Staged, StagedFile, Store};
 use super::observed::{Shared, Work};
 use super::progress::{Access, Hanging, Progress};
 use super::stage::{self, Item, Job, Link};
+use crate::lifecycle::KeepAs;
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice, ConfigFile, Refusal};
 
@@ -417,7 +418,7 @@ impl Shared {
     pub(super) async fn keep(
         self: &Arc<Self>,
         prepared: &Prepared,
-        role: Role,
+        role: KeepAs,
     ) -> Result<(), String> {
         let (Some(store), Some(staged)) = (&self.store, prepared.to_keep.clone()) else {
             return Ok(());

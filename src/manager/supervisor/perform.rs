@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::journal::Record;
 use super::upgrade::Serving;
 use super::{Ended, Supervisor, random_id};
-use crate::config_watch::{self, ConfigWatch, Role};
+use crate::config_watch::{self, ConfigWatch};
 use crate::errors::{ErrorCode, Errors};
 use crate::lifecycle::{self, Effect, Event, ExitStatus, KeepAs};
 use crate::process::{
@@ -231,12 +231,7 @@ impl Supervisor {
             return;
         };
         let keeping = tokio::spawn(async move {
-            let role = match kept {
-                KeepAs::Pinned => Role::Pinned,
-                KeepAs::Candidate => Role::Candidate,
-                KeepAs::LastGood => Role::LastGood,
-            };
-            if let Err(error) = config.keep(&prepared, role).await {
+            if let Err(error) = config.keep(&prepared, kept).await {
                 tracing::error!(%error, ?kept, "the config is not kept");
             }
         });

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice};
-use stayput_manager::config_watch::{ConfigSettings, ConfigWatch, Role};
+use stayput_manager::config_watch::{ConfigSettings, ConfigWatch};
+use stayput_manager::lifecycle::KeepAs;
 use tempfile::{TempDir, tempdir};
 
 use super::{checksum, only, staged, start};
@@ -74,7 +75,7 @@ async fn what_became_ready_is_started_again_after_a_bad_config_and_a_restart() {
     let refusal = manager.prepare(LAST_GOOD, None).await.unwrap_err();
     assert_eq!(refusal.code, Code::NoLastGood, "no config was ready yet");
     let prepared = manager.prepare(MOUNTED, None).await.unwrap();
-    manager.keep(&prepared, Role::LastGood).await.unwrap();
+    manager.keep(&prepared, KeepAs::LastGood).await.unwrap();
     assert_eq!(manager.subscribe().borrow().last_good, Some(counted(&good())));
 
     pod.writer.write(&bad());
@@ -92,7 +93,7 @@ async fn what_became_ready_is_started_again_after_a_bad_config_and_a_restart() {
     assert_eq!(pod.staged("certs/ca"), "good");
     assert_eq!(pod.staged("users"), "2", "a live file follows the mount");
     assert!(!pod.at("engine/extra.yml").exists());
-    manager.keep(&prepared, Role::LastGood).await.unwrap();
+    manager.keep(&prepared, KeepAs::LastGood).await.unwrap();
     assert_eq!(manager.subscribe().borrow().last_good, Some(counted(&good())), "kept already");
     assert_eq!(manager.subscribe().borrow().checksum, Some(counted(&bad())), "drift stays visible");
 }
@@ -102,7 +103,7 @@ async fn the_last_good_config_starts_while_the_mount_cannot_be_read() {
     let pod = Pod::new(&good());
     let manager = pod.manager().await;
     let prepared = manager.prepare(MOUNTED, None).await.unwrap();
-    manager.keep(&prepared, Role::LastGood).await.unwrap();
+    manager.keep(&prepared, KeepAs::LastGood).await.unwrap();
     fs::remove_dir_all(pod.at("mount")).unwrap();
     fs::remove_file(pod.at("engine/elasticsearch.yml")).unwrap();
     manager.prepare(LAST_GOOD, None).await.unwrap();
@@ -127,11 +128,11 @@ async fn only_the_latest_is_kept_and_only_its_owner_may_read_it() {
     let mut pod = Pod::new(&bad());
     let manager = pod.manager().await;
     let prepared = manager.prepare(MOUNTED, None).await.unwrap();
-    manager.keep(&prepared, Role::LastGood).await.unwrap();
+    manager.keep(&prepared, KeepAs::LastGood).await.unwrap();
     pod.writer.write(&good());
     let prepared = manager.prepare(MOUNTED, None).await.unwrap();
-    manager.keep(&prepared, Role::LastGood).await.unwrap();
-    manager.keep(&prepared, Role::LastGood).await.unwrap();
+    manager.keep(&prepared, KeepAs::LastGood).await.unwrap();
+    manager.keep(&prepared, KeepAs::LastGood).await.unwrap();
     let kept = all_below(&pod.at("state/configs"));
     assert_eq!(kept.len(), 2 + 1 + 3, "two directories, a link, a record, two contents: {kept:?}");
     for path in kept.iter().filter(|path| !path.is_symlink()) {
@@ -145,7 +146,7 @@ async fn a_damaged_copy_is_not_used_and_what_is_staged_stays() {
     let mut pod = Pod::new(&good());
     let manager = pod.manager().await;
     let prepared = manager.prepare(MOUNTED, None).await.unwrap();
-    manager.keep(&prepared, Role::LastGood).await.unwrap();
+    manager.keep(&prepared, KeepAs::LastGood).await.unwrap();
     pod.writer.write(&bad());
     manager.prepare(MOUNTED, None).await.unwrap();
     let kept = all_below(&pod.at("state/configs"));
@@ -177,14 +178,14 @@ async fn a_copy_that_was_edited_is_kept_from_the_mount_or_not_at_all() {
     let manager = pod.manager().await;
     let prepared = manager.prepare(MOUNTED, None).await.unwrap();
     fs::write(pod.at("engine/elasticsearch.yml"), "edited by an entrypoint").unwrap();
-    manager.keep(&prepared, Role::LastGood).await.unwrap();
+    manager.keep(&prepared, KeepAs::LastGood).await.unwrap();
     assert_eq!(manager.subscribe().borrow().last_good, Some(counted(&good())));
 
     pod.writer.write(&bad());
     let prepared = manager.prepare(MOUNTED, None).await.unwrap();
     fs::write(pod.at("engine/extra.yml"), "edited").unwrap();
     pod.writer.write(&good());
-    let error = manager.keep(&prepared, Role::LastGood).await.unwrap_err().to_string();
+    let error = manager.keep(&prepared, KeepAs::LastGood).await.unwrap_err().to_string();
     assert!(error.contains("extra.yml was changed"), "{error}");
     let observed = manager.subscribe().borrow().clone();
     assert!(observed.errors.contains(&error), "{:?}", observed.errors);
@@ -199,18 +200,18 @@ async fn what_became_ready_replaces_the_last_good_one_only_when_it_has_proved_it
     let manager = pod.manager().await;
     let last_good = || manager.subscribe().borrow().last_good.clone();
     let prepared = manager.prepare(MOUNTED, None).await.unwrap();
-    manager.keep(&prepared, Role::Candidate).await.unwrap();
+    manager.keep(&prepared, KeepAs::Candidate).await.unwrap();
     assert_eq!(last_good(), Some(counted(&good())), "there was nothing better");
 
     pod.writer.write(&bad());
     let prepared = manager.prepare(MOUNTED, None).await.unwrap();
-    manager.keep(&prepared, Role::Candidate).await.unwrap();
+    manager.keep(&prepared, KeepAs::Candidate).await.unwrap();
     assert_eq!(last_good(), Some(counted(&good())));
     manager.prepare(LAST_GOOD, Some(&counted(&good()))).await.unwrap();
 
     // The copy made when it became ready is enough, whatever is staged or mounted by now.
     pod.writer.write(&good());
-    manager.keep(&prepared, Role::LastGood).await.unwrap();
+    manager.keep(&prepared, KeepAs::LastGood).await.unwrap();
     assert_eq!(last_good(), Some(counted(&bad())));
     manager.prepare(LAST_GOOD, Some(&counted(&bad()))).await.unwrap();
     assert_eq!(pod.staged("elasticsearch.yml"), "bad");
@@ -223,11 +224,11 @@ async fn a_damaged_copy_is_made_anew_when_the_same_config_is_kept_again() {
     let pod = Pod::new(&good());
     let manager = pod.manager().await;
     let prepared = manager.prepare(MOUNTED, None).await.unwrap();
-    manager.keep(&prepared, Role::LastGood).await.unwrap();
+    manager.keep(&prepared, KeepAs::LastGood).await.unwrap();
     fs::write(pod.at("state/configs/last-good/0"), "damaged").unwrap();
     let refusal = manager.prepare(LAST_GOOD, None).await.unwrap_err();
     assert_eq!(refusal.code, Code::NoLastGood);
-    manager.keep(&prepared, Role::Candidate).await.unwrap();
+    manager.keep(&prepared, KeepAs::Candidate).await.unwrap();
     manager.prepare(LAST_GOOD, None).await.unwrap();
     assert_eq!(pod.staged("elasticsearch.yml"), "good");
 }
@@ -243,7 +244,7 @@ async fn without_staging_there_is_none_and_the_remedy_is_told() {
     ] {
         let manager = start(settings).await;
         let prepared = manager.prepare(MOUNTED, None).await.unwrap();
-        manager.keep(&prepared, Role::LastGood).await.unwrap();
+        manager.keep(&prepared, KeepAs::LastGood).await.unwrap();
         assert_eq!(manager.subscribe().borrow().last_good, None);
         let refusal = manager.prepare(LAST_GOOD, None).await.unwrap_err();
         assert_eq!(refusal.code, Code::NoLastGood);

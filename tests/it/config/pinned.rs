@@ -4,7 +4,8 @@ use std::fs;
 
 use nix::unistd::geteuid;
 use stayput_api::{Code, ConfigChoice};
-use stayput_manager::config_watch::{ConfigWatch, Role};
+use stayput_manager::config_watch::ConfigWatch;
+use stayput_manager::lifecycle::KeepAs;
 
 use super::last_good::{LAST_GOOD, MOUNTED, Pod, bad, counted, good};
 use crate::support::isolated::{isolated, test_name};
@@ -12,7 +13,7 @@ use crate::support::skip;
 
 async fn told(manager: &ConfigWatch, choice: ConfigChoice) {
     let prepared = manager.prepare(choice, None).await.unwrap();
-    manager.keep(&prepared, Role::Pinned).await.unwrap();
+    manager.keep(&prepared, KeepAs::Pinned).await.unwrap();
 }
 
 #[tokio::test]
@@ -36,7 +37,7 @@ async fn it_comes_back_on_what_it_was_told_to_run_whatever_is_mounted() {
     assert_eq!(observed.errors, Vec::<String>::new());
 
     // It may become the last good one from there.
-    manager.keep(&prepared, Role::Candidate).await.unwrap();
+    manager.keep(&prepared, KeepAs::Candidate).await.unwrap();
     assert_eq!(manager.subscribe().borrow().last_good, Some(counted(&good())));
 
     // While the mount cannot be read, too.
@@ -67,7 +68,7 @@ async fn a_rollback_is_pinned_too() {
     let mut pod = Pod::new(&good());
     let manager = pod.manager().await;
     let prepared = manager.prepare(MOUNTED, None).await.unwrap();
-    manager.keep(&prepared, Role::LastGood).await.unwrap();
+    manager.keep(&prepared, KeepAs::LastGood).await.unwrap();
     pod.writer.write(&bad());
     told(&manager, LAST_GOOD).await;
     let prepared = manager.prepare_pinned(&counted(&good()), LAST_GOOD).await.unwrap();
@@ -129,7 +130,10 @@ fn kept_configs_leave_room_for_the_journal() {
                 pod.writer.write(&config(text));
                 let prepared = manager.prepare(MOUNTED, None).await.unwrap();
                 kept.push(
-                    manager.keep(&prepared, Role::Pinned).await.map_err(|error| error.to_string()),
+                    manager
+                        .keep(&prepared, KeepAs::Pinned)
+                        .await
+                        .map_err(|error| error.to_string()),
                 );
                 fs::write(pod.at("state/journal.json.new"), [0; 64 * 1024]).unwrap();
                 fs::rename(pod.at("state/journal.json.new"), pod.at("state/journal.json")).unwrap();
