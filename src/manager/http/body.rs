@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::{Body, Bytes};
+use hyper::body::{Body as _, Bytes, Incoming};
 use serde::de::value::Error as NoValue;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
@@ -20,11 +20,7 @@ pub(super) const MAX_BODY: usize = 16 * 1024;
 ///
 /// # Errors
 /// Too large, too slow, or cut off. The connection cannot be used again after that.
-pub(super) async fn read<B>(body: B, limit: Duration) -> Result<Bytes, Refusal>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+pub(super) async fn read(body: Incoming, limit: Duration) -> Result<Bytes, Refusal> {
     let too_large = || {
         Refusal::new(
             Code::BodyTooLarge,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hyper::StatusCode;
-use hyper::body::{Body, Bytes};
+use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::routes::{Answer, Query};
@@ -58,13 +58,13 @@ pub(super) async fn status(
 }
 
 /// A request that changes something, before its body is read.
-pub(super) struct ControlRequest<'a, B> {
+pub(super) struct ControlRequest<'a> {
     pub(super) kind: ControlKind,
     pub(super) listener: ListenerKind,
     /// The subject of the caller.
     pub(super) by: String,
     pub(super) query: Option<&'a str>,
-    pub(super) body: B,
+    pub(super) body: Incoming,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,14 +103,10 @@ impl ControlKind {
 }
 
 /// Carries out a request that changes something.
-pub(super) async fn control<B>(
+pub(super) async fn control(
     context: &Arc<Context>,
-    sent: ControlRequest<'_, B>,
-) -> Result<Answer, Refusal>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+    sent: ControlRequest<'_>,
+) -> Result<Answer, Refusal> {
     let ControlRequest { kind, listener, by, query, body } = sent;
     let wait = Query::parse(query, kind.parameters())?.wait(context.limits.max_wait)?;
     let request = kind.parse(&body::read(body, context.limits.body).await?)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use http_body_util::Full;
-use hyper::body::{Body, Bytes};
+use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
     ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
@@ -68,17 +68,13 @@ pub const ROUTES: [Route; 8] = [
 ];
 
 /// Answers a request that came over a connection of `peer`.
-pub(super) async fn answer<B>(
+pub(super) async fn answer(
     context: &Arc<Context>,
     listener: ListenerKind,
     peer: &Peer,
     open: &OpenRequest<'_>,
-    request: Request<B>,
-) -> Response<Full<Bytes>>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+    request: Request<Incoming>,
+) -> Response<Full<Bytes>> {
     if !names_one_host(&request) {
         return Answer::bad_request().response;
     }
@@ -185,17 +181,13 @@ fn authorize<B>(
     Ok(Some(caller))
 }
 
-async fn handle<B>(
+async fn handle(
     context: &Arc<Context>,
     listener: ListenerKind,
     handler: Handler,
     caller: Option<Caller>,
-    request: Request<B>,
-) -> Answer
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+    request: Request<Incoming>,
+) -> Answer {
     let (parts, body) = request.into_parts();
     let query = parts.uri.query();
     let answer = match handler {
