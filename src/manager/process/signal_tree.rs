@@ -18,9 +18,9 @@ const KILL_ROUNDS: usize = 10;
 impl Tree {
     /// Signals the leader alone, at once and without reading `/proc`; `Gone` after it was reaped.
     pub fn signal_leader(&self, signal: i32) -> Delivery {
-        match self.leader_reaped_at {
-            None => send_to_child(self.leader, signal),
-            Some(_) => Delivery::Gone,
+        match self.unreaped_leader() {
+            Some(leader) => send_to_child(leader, signal),
+            None => Delivery::Gone,
         }
     }
 
@@ -77,12 +77,12 @@ impl Tree {
     /// the container, such as a user's shell, are never killed.
     fn kill_group(&self, error: &ProcUnusable) -> usize {
         tracing::error!(%error, "only the engine's process group is killed");
-        match self.leader_reaped_at {
-            None => {
-                let sent = send_to_group_of_child(self.leader, libc::SIGKILL);
+        match self.unreaped_leader() {
+            Some(leader) => {
+                let sent = send_to_group_of_child(leader, libc::SIGKILL);
                 usize::from(sent == Delivery::Sent)
             }
-            Some(_) => 0,
+            None => 0,
         }
     }
 }

@@ -20,17 +20,11 @@ const HIDDEN: &str = "the kernel knows of a child that /proc does not show; moun
 /// has ended, descent is only known if it was seen before.
 #[derive(Debug)]
 pub struct Tree {
-    pub(super) leader: u32,
-    /// Time in clock ticks since boot when the leader was reaped; from then on the pid may belong
-    /// to another process.
-    pub(super) leader_reaped_at: Option<u64>,
+    run: Run,
     cookie: Vec<u8>,
     /// The `oom_score_adj` that the leader was launched with.
     oom_score: Option<i32>,
-    sole_parent: bool,
-    inherited: Inherited,
     reader: Option<Worker>,
-    known: BTreeMap<u32, Known>,
     /// Uids that members were seen with.
     uids: BTreeSet<u32>,
 }
@@ -68,15 +62,19 @@ impl Tree {
     /// `sole_parent`: the manager is not PID 1, so every adopted process descends from one that it
     /// launched or [inherited](Self::beside).
     pub fn new(leader: u32, cookie: &str, sole_parent: bool) -> Self {
-        Self {
+        let run = Run {
+            own: own_pid(),
             leader,
             leader_reaped_at: None,
-            cookie: format!("{RUN_VARIABLE}={cookie}").into_bytes(),
-            oom_score: procfs::oom_mark(),
             sole_parent,
             inherited: Inherited::default(),
-            reader: None,
             known: BTreeMap::new(),
+        };
+        Self {
+            run,
+            cookie: format!("{RUN_VARIABLE}={cookie}").into_bytes(),
+            oom_score: procfs::oom_mark(),
+            reader: None,
             uids: BTreeSet::new(),
         }
     }
@@ -84,9 +82,10 @@ impl Tree {
     /// Excludes processes from before the first launch. An orphan may then descend from them, so it
     /// belongs to the run only if there is a sign of it, as under PID 1.
     #[must_use]
-    pub fn beside(self, inherited: &Inherited) -> Self {
-        let sole_parent = self.sole_parent && inherited.is_empty();
-        Self { sole_parent, inherited: inherited.clone(), ..self }
+    pub fn beside(mut self, inherited: &Inherited) -> Self {
+        self.run.sole_parent &= inherited.is_empty();
+        self.run.inherited = inherited.clone();
+        self
     }
 
     /// Reads from processes on this thread, so that one whose memory hangs does not make us wait.
@@ -98,7 +97,7 @@ impl Tree {
     /// The observations so far.
     pub fn seen(&self) -> Seen {
         let mut seen = Seen { known: BTreeMap::new(), uids: self.uids.clone() };
-        seen.known.extend(self.known.iter().map(|(&pid, known)| (pid, known.started)));
+        seen.known.extend(self.run.known.iter().map(|(&pid, known)| (pid, known.started)));
         seen
     }
 
@@ -107,7 +106,7 @@ impl Tree {
     pub fn having_seen(mut self, seen: Seen) -> Self {
         self.uids.extend(seen.uids);
         let known = seen.known.into_iter();
-        self.known.extend(known.map(|(pid, started)| (pid, Known::since(started))));
+        self.run.known.extend(known.map(|(pid, started)| (pid, Known::since(started))));
         self
     }
 
@@ -117,18 +116,18 @@ impl Tree {
 
     /// The leader's pid at the launch.
     pub fn leader(&self) -> u32 {
-        self.leader
+        self.run.leader
     }
 
     /// The leader's pid, until it was reaped.
     pub fn unreaped_leader(&self) -> Option<u32> {
-        self.leader_reaped_at.is_none().then_some(self.leader)
+        self.run.leader_reaped_at.is_none().then_some(self.run.leader)
     }
 
     /// Notes that the leader was reaped: from now on its pid may belong to another process.
     pub fn leader_reaped(&mut self) {
-        self.leader_reaped_at = Some(procfs::now());
-        self.known.remove(&self.leader);
+        self.run.leader_reaped_at = Some(procfs::now());
+        self.run.known.remove(&self.run.leader);
     }
 
     /// Reads every process once. Takes some 10 µs per process of the container.
@@ -147,7 +146,7 @@ impl Tree {
                 self.uids.extend(procfs::effective_uid(process.pid));
                 let member = self.describe(process);
                 match member {
-                    leader if self.is_leader(leader.pid) => scan.leader = Some(leader),
+                    leader if self.run.is_leader(leader.pid) => scan.leader = Some(leader),
                     server if server.server_jvm => scan.server.push(server),
                     other => scan.stragglers.push(other),
                 }
@@ -166,23 +165,11 @@ impl Tree {
         scan
     }
 
-    fn is_leader(&self, pid: u32) -> bool {
-        pid == self.leader && self.leader_reaped_at.is_none()
-    }
-
     /// Reads every process and remembers the members. Reads only files that cannot hang, except the
     /// environment of orphans about which nothing else is known.
     pub(super) fn snapshot(&mut self) -> Result<Snapshot, ProcUnusable> {
         let (processes, unreadable) = procfs::processes()?;
-        let run = Run {
-            own: own_pid(),
-            leader: self.leader,
-            leader_reaped_at: self.leader_reaped_at,
-            sole_parent: self.sole_parent,
-            inherited: &self.inherited,
-            known: &self.known,
-        };
-        let members = run.members(&processes, |orphan| self.claims_to_belong(orphan));
+        let members = self.run.members(&processes, |orphan| self.claims_to_belong(orphan));
         self.remember(&processes, &members);
         Ok(Snapshot { processes, members, unreadable })
     }
@@ -212,17 +199,17 @@ impl Tree {
     }
 
     fn remember(&mut self, processes: &[Process], members: &BTreeSet<u32>) {
-        let mut before = std::mem::take(&mut self.known);
+        let mut before = std::mem::take(&mut self.run.known);
         for process in processes.iter().filter(|process| members.contains(&process.pid)) {
             let started = process.started;
             let same = before.remove(&process.pid).filter(|known| known.started == started);
             let known = same.unwrap_or(Known::since(started));
-            self.known.insert(process.pid, known);
+            self.run.known.insert(process.pid, known);
         }
     }
 
     fn describe(&mut self, process: &Process) -> Member {
-        let known = self.known.get_mut(&process.pid);
+        let known = self.run.known.get_mut(&process.pid);
         let remembered = known.as_ref().and_then(|known| known.server_jvm.as_ref());
         if let Some((name, command)) = remembered
             && *name == process.name
@@ -239,42 +226,43 @@ impl Tree {
 
 /// Facts about a run that are known before the processes are read.
 #[derive(Debug)]
-pub(super) struct Run<'a> {
+struct Run {
     /// The manager's own pid: orphans become its children.
-    pub(super) own: u32,
+    own: u32,
     /// Pid of the leader, which leads the run's session.
-    pub(super) leader: u32,
-    /// Time when the leader was reaped, in ticks; until then its pid is certainly the leader's.
-    pub(super) leader_reaped_at: Option<u64>,
+    leader: u32,
+    /// Time when the leader was reaped, in clock ticks since boot. From then on its pid may belong to
+    /// another process.
+    leader_reaped_at: Option<u64>,
     /// True if every orphan descends from a process that the manager launched: the manager is not
     /// PID 1, and had no children before the first launch.
-    pub(super) sole_parent: bool,
+    sole_parent: bool,
     /// The manager's descendants from before the first launch: never part of the run.
-    pub(super) inherited: &'a Inherited,
+    inherited: Inherited,
     /// Members that were seen before, by pid.
-    pub(super) known: &'a BTreeMap<u32, Known>,
+    known: BTreeMap<u32, Known>,
 }
 
 /// Stored facts about a member.
 #[derive(Debug)]
-pub(super) struct Known {
-    pub(super) started: u64,
+struct Known {
+    started: u64,
     /// Kernel's name of the program, and its arguments, once the member was seen to be a server
     /// JVM. The arguments are not read again: reading can hang with a process that waits for a
     /// disk, as a server JVM may when it is to be stopped.
-    pub(super) server_jvm: Option<(String, CommandLine)>,
+    server_jvm: Option<(String, CommandLine)>,
 }
 
 impl Known {
-    pub(super) fn since(started: u64) -> Self {
+    fn since(started: u64) -> Self {
         Self { started, server_jvm: None }
     }
 }
 
-impl Run<'_> {
+impl Run {
     /// The pids that belong to the run. `claims` is called with an adopted orphan whose descent is not known:
     /// true if something that the orphan got from the leader shows that it belongs to the run.
-    pub(super) fn members(
+    fn members(
         &self,
         processes: &[Process],
         mut claims: impl FnMut(&Process) -> bool,
@@ -304,14 +292,17 @@ impl Run<'_> {
         }
     }
 
+    fn is_leader(&self, pid: u32) -> bool {
+        pid == self.leader && self.leader_reaped_at.is_none()
+    }
+
     /// True for a child of the manager that was not launched for this run.
-    pub(super) fn adopted(&self, process: &Process) -> bool {
-        let leader = process.pid == self.leader && self.leader_reaped_at.is_none();
-        process.parent == self.own && !leader
+    fn adopted(&self, process: &Process) -> bool {
+        process.parent == self.own && !self.is_leader(process.pid)
     }
 
     fn is_certain(&self, process: &Process) -> bool {
-        (process.pid == self.leader && self.leader_reaped_at.is_none())
+        self.is_leader(process.pid)
             || self.known.get(&process.pid).is_some_and(|known| known.started == process.started)
     }
 
@@ -368,8 +359,8 @@ mod tests {
             leader: LEADER,
             leader_reaped_at: reaped,
             sole_parent: false,
-            inherited: &Inherited::default(),
-            known: &known,
+            inherited: Inherited::default(),
+            known,
         };
         run.members(processes, |process| cookies.contains(&process.pid)).into_iter().collect()
     }
@@ -423,14 +414,13 @@ mod tests {
             process(61, 60, 60, 7),
             process(8, 3, 3, 1),
         ];
-        let known = BTreeMap::new();
         let run = Run {
             own: 7,
             leader: 10,
             leader_reaped_at: Some(9),
             sole_parent: true,
-            inherited: &Inherited::default(),
-            known: &known,
+            inherited: Inherited::default(),
+            known: BTreeMap::new(),
         };
         let members = run.members(&all, |_| false);
         assert_eq!(members.into_iter().collect::<Vec<_>>(), [60, 61]);
