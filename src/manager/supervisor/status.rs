@@ -9,10 +9,9 @@ use tokio::sync::watch;
 use super::readiness::Readiness;
 use super::{Supervisor, random_id};
 use crate::config_watch::{Observed, Prepared};
-use crate::errors::Errors;
 use crate::lifecycle::{Lifecycle, Millis, timestamp};
 use stayput_api as api;
-use stayput_api::{Archive, Config, ConfigFile, Cursor, Manager, State, Status};
+use stayput_api::{Config, ConfigFile, Cursor, Manager, State, Status};
 
 /// The config that the last start was prepared with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,17 +25,6 @@ impl From<&Prepared> for StartedOn {
         let checksum = prepared.checksum.as_ref().map(ToString::to_string);
         Self { checksum, files: prepared.files.clone() }
     }
-}
-
-/// Sources of the status.
-pub(super) struct Known<'a> {
-    lifecycle: &'a Lifecycle,
-    observed: Option<&'a Observed>,
-    started_on: Option<&'a StartedOn>,
-    archive: Option<&'a Archive>,
-    readiness: &'a Readiness,
-    errors: &'a Errors,
-    lines_lost: u64,
 }
 
 /// Publishes the status.
@@ -82,31 +70,6 @@ impl Publisher {
         self.touched = true;
     }
 
-    /// Publishes the status if it differs from the last one.
-    pub(super) fn publish(&mut self, known: &Known<'_>) {
-        if !std::mem::take(&mut self.touched) {
-            return;
-        }
-        let Known { lifecycle, .. } = known;
-        self.count_lost_lines(known.lines_lost);
-        let last = self.sender.borrow().clone();
-        self.manager.errors = known.errors.list();
-        let config = known
-            .observed
-            .map(|observed| config(observed, lifecycle.run().as_ref(), known.started_on));
-        let mut status = build(&self.manager, self.count, lifecycle, config, known.readiness);
-        status.archive = known.archive.filter(|_| status.run.is_some()).cloned();
-        if status == *last {
-            return;
-        }
-        if status.state != last.state {
-            announce(&status);
-        }
-        self.count += 1;
-        status.cursor = cursor(&self.manager, self.count);
-        self.sender.send_replace(Arc::new(status));
-    }
-
     /// Changes the count in the published status without waking receivers that wait for a change:
     /// each answer may log a line, which is lost, too.
     fn count_lost_lines(&mut self, lost: u64) {
@@ -122,20 +85,33 @@ impl Publisher {
 }
 
 impl Supervisor {
-    /// Publishes the present status, if something happened.
+    /// Publishes the present status, if something happened and it differs from the last one.
     pub(super) fn publish(&mut self) {
-        let observed = self.config.as_ref().map(|config| config.borrow().clone());
+        let publisher = &mut self.publisher;
+        if !std::mem::take(&mut publisher.touched) {
+            return;
+        }
         // Not borrowed while something is logged, which may change it.
         let lines_lost = *self.parts.lines_lost.borrow();
-        self.publisher.publish(&Known {
-            lifecycle: &self.lifecycle,
-            observed: observed.as_deref(),
-            started_on: self.started_on.as_ref(),
-            archive: self.archive.as_ref(),
-            readiness: &self.readiness,
-            errors: &self.parts.errors,
-            lines_lost,
-        });
+        publisher.count_lost_lines(lines_lost);
+        publisher.manager.errors = self.parts.errors.list();
+        let (lifecycle, started_on) = (&self.lifecycle, self.started_on.as_ref());
+        let observed = self.config.as_ref().map(|config| config.borrow().clone());
+        let config =
+            observed.map(|observed| config(&observed, lifecycle.run().as_ref(), started_on));
+        let mut status =
+            build(&publisher.manager, publisher.count, lifecycle, config, &self.readiness);
+        status.archive = self.archive.clone().filter(|_| status.run.is_some());
+        let last = publisher.sender.borrow().clone();
+        if status == *last {
+            return;
+        }
+        if status.state != last.state {
+            announce(&status);
+        }
+        publisher.count += 1;
+        status.cursor = cursor(&publisher.manager, publisher.count);
+        publisher.sender.send_replace(Arc::new(status));
     }
 }
 
