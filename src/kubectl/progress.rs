@@ -4,6 +4,7 @@
 //! new report.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -78,29 +79,28 @@ impl Reported {
         Some(requested_at.plus(REQUEST_ACCEPTANCE_TIMEOUT).since(now).max(1))
     }
 
-    /// The report with a line about the reason for waiting, if the line is new.
-    fn waiting(self, line: Line) -> (Self, Vec<Line>) {
-        if self.waiting.as_ref() == Some(&line.message) {
-            return (self, Vec::new());
-        }
-        (Self { waiting: Some(line.message.clone()), ..self }, vec![line])
+    /// The line about the reason for waiting, if it is new.
+    fn waiting(&mut self, line: Line) -> Option<Line> {
+        let before = self.waiting.replace(line.message.clone());
+        (before.as_ref() != Some(&line.message)).then_some(line)
     }
 }
 
 /// Compares the cluster with the last report.
-pub(crate) fn observe(before: Reported, view: &ClusterView, now: Time) -> Observation {
-    let id = before.id.clone().or_else(|| current_or_next(view));
-    let is_requested = id.as_deref().is_some_and(|id| is_requested(view, id));
-    let reported = Reported { id: id.clone(), is_requested, ..before };
+pub(crate) fn observe(mut reported: Reported, view: &ClusterView, now: Time) -> Observation {
+    let id = reported.id.clone().or_else(|| current_or_next(view));
+    reported.is_requested = id.as_deref().is_some_and(|id| is_requested(view, id));
+    reported.id.clone_from(&id);
     let Some(id) = id else {
         let idle = "no restart is under way; waiting for the next one";
-        let line = Line::cluster(now, Tone::Neutral, idle.to_owned());
-        let (reported, lines) = reported.waiting(line);
-        return Observation::open(reported, lines);
+        let line = reported.waiting(Line::cluster(now, Tone::Neutral, idle.to_owned()));
+        return Observation::open(reported, line.into_iter().collect());
     };
     if let Some(restart) = view.restart().filter(|restart| restart.request.id == id) {
-        let (under_way, lines) = observe_under_way(reported.under_way.as_ref(), view, restart, now);
-        let reported = Reported { under_way: Some(under_way), requested_at: None, ..reported };
+        let begun = reported.under_way.is_none().then(|| begun(restart, now));
+        let mut lines: Vec<Line> = begun.into_iter().collect();
+        lines.extend(reported.under_way.get_or_insert_default().observe(view, restart, now));
+        reported.requested_at = None;
         return Observation::open(reported, lines);
     }
     if let Some(entry) = view.history().iter().rfind(|entry| entry.id == id) {
@@ -134,18 +134,18 @@ fn is_lost(view: &ClusterView, id: &str) -> bool {
 }
 
 /// The observation of a restart that is in the history. Its pods may be a moment behind.
-fn ended(before: Reported, view: &ClusterView, entry: &HistoryEntry, now: Time) -> Observation {
-    let under_way = before.under_way.clone().unwrap_or_default();
-    let (finished, mut lines) = finished_nodes(&under_way, view, &entry.id, now);
-    let ended_at = before.ended_at.unwrap_or(now);
-    let is_behind = |pod: &PodView| pod.phase.is_some() && under_way.has_reported(pod);
-    let wait_for_pods = view.pods.iter().any(is_behind) && now.since(ended_at) < POD_UPDATE_TIMEOUT;
-    let reported = Reported {
-        under_way: before.under_way.map(|under_way| under_way.with_finished(finished)),
-        ended_at: Some(ended_at),
-        ..before
-    };
-    if wait_for_pods {
+fn ended(
+    mut reported: Reported,
+    view: &ClusterView,
+    entry: &HistoryEntry,
+    now: Time,
+) -> Observation {
+    let under_way = reported.under_way.get_or_insert_default();
+    let mut lines = under_way.finished_nodes(view, &entry.id, now);
+    let ended_at = *reported.ended_at.get_or_insert(now);
+    // A phase of the pod was reported, and it still has one.
+    let is_behind = |pod: &PodView| pod.phase.is_some() && under_way.nodes.contains_key(&pod.uid);
+    if view.pods.iter().any(is_behind) && now.since(ended_at) < POD_UPDATE_TIMEOUT {
         return Observation::open(reported, lines);
     }
     lines.push(Line::ended(now, entry));
@@ -153,7 +153,7 @@ fn ended(before: Reported, view: &ClusterView, entry: &HistoryEntry, now: Time) 
 }
 
 /// The observation of a request that is not made or not accepted yet, or waits in the queue.
-fn not_begun(before: Reported, view: &ClusterView, id: &str, now: Time) -> Observation {
+fn not_begun(mut reported: Reported, view: &ClusterView, id: &str, now: Time) -> Observation {
     let is_queued = view.queued().is_some_and(|queued| queued.id == id);
     let requested = view.requested().and_then(Result::ok);
     let is_requested = requested.is_some_and(|request| request.id == id);
@@ -169,19 +169,19 @@ fn not_begun(before: Reported, view: &ClusterView, id: &str, now: Time) -> Obser
             Line::trouble(now, Tone::Warning, message)
         }
     };
-    let was_overdue = before.acceptance_overdue;
-    let requested_at = is_requested.then(|| before.requested_at.unwrap_or(now));
-    let acceptance_overdue =
-        requested_at.is_some_and(|at| now.since(at) >= REQUEST_ACCEPTANCE_TIMEOUT);
-    let (reported, mut lines) = before.waiting(line);
-    if acceptance_overdue && !was_overdue {
+    let mut lines: Vec<Line> = reported.waiting(line).into_iter().collect();
+    reported.requested_at = is_requested.then(|| reported.requested_at.unwrap_or(now));
+    let is_overdue =
+        reported.requested_at.is_some_and(|at| now.since(at) >= REQUEST_ACCEPTANCE_TIMEOUT);
+    if is_overdue && !reported.acceptance_overdue {
         let text = match view.status {
             None => NOT_PROCESSED,
             Some(_) => "the request is not accepted yet; check that stayput-reconciler runs",
         };
         lines.push(Line::trouble(now, Tone::Warning, text.to_owned()));
     }
-    Observation::open(Reported { requested_at, acceptance_overdue, ..reported }, lines)
+    reported.acceptance_overdue = is_overdue;
+    Observation::open(reported, lines)
 }
 
 /// The report about a restart under way.
@@ -206,37 +206,7 @@ struct NodePhase {
     message: Option<String>,
 }
 
-impl UnderWay {
-    /// True if a phase of this pod was reported.
-    fn has_reported(&self, pod: &PodView) -> bool {
-        self.nodes.contains_key(&pod.uid)
-    }
-
-    fn with_finished(self, finished: BTreeSet<String>) -> Self {
-        Self { finished, ..self }
-    }
-}
-
-/// Compares a restart under way with the last report, which is absent if it has just begun.
-fn observe_under_way(
-    before: Option<&UnderWay>,
-    view: &ClusterView,
-    restart: &Restart,
-    now: Time,
-) -> (UnderWay, Vec<Line>) {
-    let begun = before.is_none().then(|| begun(restart, now));
-    let nothing = UnderWay::default();
-    let before = before.unwrap_or(&nothing);
-    let (finished, finished_lines) = finished_nodes(before, view, &restart.request.id, now);
-    let (nodes, node_lines) = node_phases(before, view, restart, now);
-    let (blocked, blocked_line) = blocked(before, view, now);
-    let (finished_at_estimate, estimate_line) = estimate(before, view, restart, now);
-    let (ending, ending_line) = ending(before, restart, now);
-    let lines = begun.into_iter().chain(finished_lines).chain(node_lines);
-    let lines = lines.chain(blocked_line).chain(estimate_line).chain(ending_line).collect();
-    (UnderWay { nodes, finished, blocked, finished_at_estimate, ending }, lines)
-}
-
+/// A line for the begin of a restart.
 fn begun(restart: &Restart, now: Time) -> Line {
     let request = &restart.request;
     let by = request.by.as_ref().map(|by| format!(", requested by {by}")).unwrap_or_default();
@@ -245,53 +215,94 @@ fn begun(restart: &Restart, now: Time) -> Line {
     Line::cluster(now, Tone::Neutral, message)
 }
 
-/// Lines for nodes that are finished: an annotation on the pod has the outcome.
-fn finished_nodes(
-    before: &UnderWay,
-    view: &ClusterView,
-    id: &str,
-    now: Time,
-) -> (BTreeSet<String>, Vec<Line>) {
-    let mut finished = before.finished.clone();
-    let mut lines = Vec::new();
-    for pod in &view.pods {
-        let Some(last) = pod.last_restart.as_ref().filter(|last| last.id == id) else { continue };
-        if pod.phase.is_none() && finished.insert(pod.uid.clone()) {
-            let tone = if last.outcome == Outcome::Done { Tone::Good } else { Tone::Bad };
-            let (outcome, reason) = (last.outcome.as_str(), after_colon(&last.reason));
-            let message = format!("{outcome} after {}{reason}", rounded_duration(last.seconds));
-            lines.push(Line::node(now, &pod.node, tone, message));
-        }
+/// Each function takes what has changed into the report, and returns lines about it.
+impl UnderWay {
+    fn observe(&mut self, view: &ClusterView, restart: &Restart, now: Time) -> Vec<Line> {
+        let mut lines = self.finished_nodes(view, &restart.request.id, now);
+        lines.extend(self.node_phases(view, restart, now));
+        lines.extend(self.blocked(view, now));
+        lines.extend(self.estimate(view, restart, now));
+        lines.extend(self.ending(restart, now));
+        lines
     }
-    (finished, lines)
-}
 
-/// Lines for nodes under way: their phase, and the reason why they wait.
-fn node_phases(
-    before: &UnderWay,
-    view: &ClusterView,
-    restart: &Restart,
-    now: Time,
-) -> (BTreeMap<String, NodePhase>, Vec<Line>) {
-    let mut nodes = before.nodes.clone();
-    let mut lines = Vec::new();
-    for pod in &view.pods {
-        let mut members = restart.members.iter();
-        if !members.any(|member| member.pod_uid == pod.uid && member.is_under_way()) {
-            continue;
+    /// Lines for nodes that are finished: an annotation on the pod has the outcome.
+    fn finished_nodes(&mut self, view: &ClusterView, id: &str, now: Time) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for pod in &view.pods {
+            let Some(last) = pod.last_restart.as_ref().filter(|last| last.id == id) else {
+                continue;
+            };
+            if pod.phase.is_none() && self.finished.insert(pod.uid.clone()) {
+                let tone = if last.outcome == Outcome::Done { Tone::Good } else { Tone::Bad };
+                let (outcome, reason) = (last.outcome.as_str(), after_colon(&last.reason));
+                let message = format!("{outcome} after {}{reason}", rounded_duration(last.seconds));
+                lines.push(Line::node(now, &pod.node, tone, message));
+            }
         }
-        let phase = pod.phase.as_deref().and_then(|value| Phase::parse(value).ok());
-        let Some(phase) = phase.filter(|phase| !phase.is_scheduled()) else { continue };
-        let report = view.node_report(&pod.node);
-        // The status may be a moment older than the pod: then its message is about the phase before.
-        let report = report.filter(|report| report.phase.as_deref() == Some(phase.as_str()));
-        let message = report.and_then(|report| report.message.clone());
-        let is_blocked = report.is_some_and(|report| report.blocked_by.is_some());
-        let current = NodePhase { phase, message };
-        lines.extend(phase_line(nodes.get(&pod.uid), &current, &pod.node, is_blocked, now));
-        nodes.insert(pod.uid.clone(), current);
+        lines
     }
-    (nodes, lines)
+
+    /// Lines for nodes under way: their phase, and the reason why they wait.
+    fn node_phases(&mut self, view: &ClusterView, restart: &Restart, now: Time) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for pod in &view.pods {
+            let mut members = restart.members.iter();
+            if !members.any(|member| member.pod_uid == pod.uid && member.is_under_way()) {
+                continue;
+            }
+            let phase = pod.phase.as_deref().and_then(|value| Phase::parse(value).ok());
+            let Some(phase) = phase.filter(|phase| !phase.is_scheduled()) else { continue };
+            let report = view.node_report(&pod.node);
+            // The status may be a moment older than the pod: then its message is about the phase before.
+            let report = report.filter(|report| report.phase.as_deref() == Some(phase.as_str()));
+            let message = report.and_then(|report| report.message.clone());
+            let is_blocked = report.is_some_and(|report| report.blocked_by.is_some());
+            let current = NodePhase { phase, message };
+            let before = self.nodes.get(&pod.uid);
+            lines.extend(phase_line(before, &current, &pod.node, is_blocked, now));
+            self.nodes.insert(pod.uid.clone(), current);
+        }
+        lines
+    }
+
+    fn blocked(&mut self, view: &ClusterView, now: Time) -> Option<Line> {
+        let report = view.report()?;
+        let code = report.blocked.clone();
+        let current = code.map(|code| (code, report.message.clone().unwrap_or_default()));
+        if current == self.blocked {
+            return None;
+        }
+        let line = match &current {
+            Some((code, message)) => {
+                let message = format!("blocked by {code}{}", after_colon(message));
+                Line::cluster(now, Tone::Warning, message)
+            }
+            None => Line::cluster(now, Tone::Neutral, "no longer blocked".to_owned()),
+        };
+        self.blocked = current;
+        Some(line)
+    }
+
+    /// A line with the remaining time, for each finished node rather than for each minute that passes.
+    fn estimate(&mut self, view: &ClusterView, restart: &Restart, now: Time) -> Option<Line> {
+        let estimate = view.report()?.estimate.clone()?;
+        let before = mem::replace(&mut self.finished_at_estimate, finished(restart));
+        let is_new = before != self.finished_at_estimate;
+        is_new.then(|| Line::cluster(now, Tone::Neutral, estimate))
+    }
+
+    fn ending(&mut self, restart: &Restart, now: Time) -> Option<Line> {
+        let ending = restart.ending.as_ref()?;
+        if self.ending.replace(ending.outcome) == Some(ending.outcome) {
+            return None;
+        }
+        let (outcome, reason) = (ending.outcome.as_str(), after_colon(&ending.reason));
+        let message =
+            format!("no further node is stopped; the restart will end as {outcome}{reason}");
+        let tone = if ending.outcome == Outcome::Done { Tone::Neutral } else { Tone::Bad };
+        Some(Line::cluster(now, tone, message))
+    }
 }
 
 fn phase_line(
@@ -310,54 +321,6 @@ fn phase_line(
     let tone = if is_blocked { Tone::Warning } else { Tone::Neutral };
     let message = after_colon(current.message.as_deref().unwrap_or_default());
     Some(Line::node(now, node, tone, format!("{}{message}", current.phase.as_str())))
-}
-
-fn blocked(
-    before: &UnderWay,
-    view: &ClusterView,
-    now: Time,
-) -> (Option<(String, String)>, Option<Line>) {
-    let Some(report) = view.report() else { return (before.blocked.clone(), None) };
-    let code = report.blocked.clone();
-    let current = code.map(|code| (code, report.message.clone().unwrap_or_default()));
-    if current == before.blocked {
-        return (current, None);
-    }
-    let line = match &current {
-        Some((code, message)) => {
-            let message = format!("blocked by {code}{}", after_colon(message));
-            Line::cluster(now, Tone::Warning, message)
-        }
-        None => Line::cluster(now, Tone::Neutral, "no longer blocked".to_owned()),
-    };
-    (current, Some(line))
-}
-
-/// A line with the remaining time, for each finished node rather than for each minute that passes.
-fn estimate(
-    before: &UnderWay,
-    view: &ClusterView,
-    restart: &Restart,
-    now: Time,
-) -> (usize, Option<Line>) {
-    let finished = finished(restart);
-    match view.report().and_then(|report| report.estimate.clone()) {
-        Some(estimate) if finished != before.finished_at_estimate => {
-            (finished, Some(Line::cluster(now, Tone::Neutral, estimate)))
-        }
-        Some(_) | None => (before.finished_at_estimate, None),
-    }
-}
-
-fn ending(before: &UnderWay, restart: &Restart, now: Time) -> (Option<Outcome>, Option<Line>) {
-    let Some(ending) = &restart.ending else { return (before.ending, None) };
-    if before.ending == Some(ending.outcome) {
-        return (before.ending, None);
-    }
-    let (outcome, reason) = (ending.outcome.as_str(), after_colon(&ending.reason));
-    let message = format!("no further node is stopped; the restart will end as {outcome}{reason}");
-    let tone = if ending.outcome == Outcome::Done { Tone::Neutral } else { Tone::Bad };
-    (Some(ending.outcome), Some(Line::cluster(now, tone, message)))
 }
 
 /// One line of `watch`.
