@@ -106,20 +106,14 @@ pub(crate) const SCRIPT: &str = include_str!("html/live.js");
 /// The page of a cluster.
 pub(crate) fn cluster(page: &Page, name: &str, version: u64) -> String {
     let part = |id: &str| PreEscaped(page.html(id).to_owned());
-    let section = |id: &str, title: &str| {
+    let section = |id: &str, title: &str, has_table: bool| {
         html! {
             section aria-labelledby={ (id) "-title" } {
                 h2 id={ (id) "-title" } { (title) }
-                div id=(id) { (part(id)) }
-            }
-        }
-    };
-    // On a narrow screen a table is wider than its section: the keyboard has to reach what scrolls.
-    let with_table = |id: &str, title: &str| {
-        html! {
-            section aria-labelledby={ (id) "-title" } {
-                h2 id={ (id) "-title" } { (title) }
-                div id=(id) tabindex="0" role="group" aria-labelledby={ (id) "-title" } { (part(id)) }
+                // On a narrow screen a table is wider than its section: the keyboard has to reach what scrolls.
+                @if has_table {
+                    div id=(id) tabindex="0" role="group" aria-labelledby={ (id) "-title" } { (part(id)) }
+                } @else { div id=(id) { (part(id)) } }
             }
         }
     };
@@ -136,18 +130,18 @@ pub(crate) fn cluster(page: &Page, name: &str, version: u64) -> String {
                 p #news .hidden role="status" aria-live="polite" { (part("news")) }
             }
             main #main tabindex="-1" {
-                (section("summary", "State"))
+                (section("summary", "State", false))
                 section aria-labelledby="picture-title" {
                     h2 #picture-title { "Nodes" }
                     div #legend { (part("legend")) }
                     div #picture { (part(PICTURE)) }
                 }
-                (with_table("nodes", "What nodes wait for"))
+                (section("nodes", "What nodes wait for", true))
                 div.columns {
-                    (section("lines", "As it happens"))
-                    (section("debts", "Debts"))
-                    (with_table("conditions", "Conditions"))
-                    (with_table("history", "History"))
+                    (section("lines", "As it happens", false))
+                    (section("debts", "Debts", false))
+                    (section("conditions", "Conditions", true))
+                    (section("history", "History", true))
                 }
             }
         }
@@ -161,9 +155,7 @@ pub(crate) fn list(namespace: &str, all: &[ClusterView]) -> String {
         @if all.is_empty() { p { "There is none." } }
         @else {
             table {
-                thead { tr {
-                    @for name in ["Cluster", "State", "Progress", "Ready", "Blocked by"] { th scope="col" { (name) } }
-                } }
+                (table_head(&["Cluster", "State", "Progress", "Ready", "Blocked by"]))
                 tbody { @for one in all { (row(one)) } }
             }
         }
@@ -232,6 +224,10 @@ fn whole(title: &Markup, is_live: bool, body: &Markup) -> String {
         }
     };
     document.into_string()
+}
+
+pub(crate) fn table_head(names: &[&str]) -> Markup {
+    html! { thead { tr { @for name in names { th scope="col" { (name) } } } } }
 }
 
 /// A message; text between backquotes is a command or a name.

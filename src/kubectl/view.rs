@@ -250,6 +250,13 @@ impl ClusterView {
         self.report().map_or(&[], |report| &report.conditions)
     }
 
+    /// Code and message of what blocks the cluster as a whole.
+    pub(crate) fn blocker(&self) -> Option<String> {
+        let code = self.blocked_by()?;
+        let message = self.report().and_then(|report| report.message.as_deref());
+        Some(message.map_or_else(|| code.to_owned(), |message| format!("{code}: {message}")))
+    }
+
     pub(crate) fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions().iter().find(|condition| condition.kind == kind)
     }
@@ -305,9 +312,9 @@ impl ClusterView {
     /// The pods that a restart would take, in its order as far as that is known without the engine.
     pub(crate) fn restart_order(&self) -> Vec<&PodView> {
         let pods = self.pods.iter().filter(|pod| !self.is_kept_stopped(pod));
-        let pods: Vec<restart::Pod> = pods.map(PodView::for_ordering).collect();
-        let order = restart::order(&pods, None);
-        order.iter().filter_map(|next| self.pods.iter().find(|pod| pod.uid == next.uid)).collect()
+        let mut pods: Vec<&PodView> = pods.collect();
+        pods.sort_by(|one, other| one.place().cmp(&other.place()));
+        pods
     }
 }
 

@@ -55,6 +55,7 @@ pub use report::{
     Condition, Counts, MAX_NODES, NodeReport, Report, RestartReport, THE_CONFIG, report,
 };
 pub use request::{InvalidRequest, Phase, Request, Strategy, Target, UnknownPhase};
+pub use rules::place_without_engine;
 pub use shell::{foreign_text, shell_word};
 pub use snapshot::{
     Allocation, Cluster, Color, ContainerWaiting, DataPlace, Endpoint, Engine, Health,
@@ -67,12 +68,6 @@ pub use snapshot::{are_master_eligible, exec_manager, holds_data, snapshot_schem
 pub use stayput_declare::Leaving;
 pub use stayput_pod_update::{Change, GivenSettings, PodPatch, PodUpdate, Settings, UpdateStep};
 pub use time::{InvalidTime, Time};
-
-/// The order in which a restart would take these pods. Without an engine, roles and the elected master
-/// are unknown: broken nodes go first, then each set by its ordinals, the highest first.
-pub fn order<'a>(pods: &'a [Pod], engine: Option<&Engine>) -> Vec<&'a Pod> {
-    rules::order(pods.iter(), engine)
-}
 
 /// The part of a pod's images and sizes to roll back next, if there is one, so that a dry run can ask
 /// the apiserver if it accepts that.

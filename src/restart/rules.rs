@@ -27,6 +27,7 @@ use crate::snapshot::namespace_and_name;
 pub(crate) use deleted_data::{Deletion, deletion};
 pub(crate) use evaluation::{Evaluation, numbers};
 pub(crate) use failed_sets::{FailedSets, set_of};
+pub use order::place_without_engine;
 pub(crate) use order::{order, reason_for_order};
 pub(crate) use preflight::preflight;
 pub(crate) use quorum::{MasterVoters, QuorumAfterStop};

@@ -7,7 +7,7 @@ use crate::format::{
     NOT_PROCESSED, nodes_by_step, or_dash, reason_in_history, request_summary, rounded_duration,
 };
 use crate::html::picture::{class_of, sign_of};
-use crate::html::{badge, class, code, prose, sign, time};
+use crate::html::{badge, class, code, prose, sign, table_head, time};
 use crate::view::live::{PageModel, Source};
 use crate::view::node::NodeView;
 use crate::view::{ClusterView, Tone, finished, tone_of_condition, tone_of_outcome, tone_of_phase};
@@ -138,11 +138,7 @@ pub(crate) fn nodes(model: &PageModel) -> Markup {
         @if listed.is_empty() { p.muted { "Every node is simply running." } }
         @else {
             table {
-                thead { tr {
-                    @for name in ["Node", "State", "Phase", "Engine", "Code", "Why"] {
-                        th scope="col" { (name) }
-                    }
-                } }
+                (table_head(&["Node", "State", "Phase", "Engine", "Code", "Why"]))
                 tbody { @for node in &listed { (node_row(node)) } }
             }
             @if view.is_cut() {
@@ -227,9 +223,7 @@ pub(crate) fn conditions(view: &ClusterView) -> Markup {
         @if all.is_empty() { p.muted { "There are none yet." } }
         @else {
             table {
-                thead { tr {
-                    @for name in ["Condition", "Status", "Reason", "Since"] { th scope="col" { (name) } }
-                } }
+                (table_head(&["Condition", "Status", "Reason", "Since"]))
                 tbody {
                     @for one in all {
                         tr {
@@ -259,9 +253,7 @@ pub(crate) fn history(view: &ClusterView) -> Markup {
         @else {
             (timeline(all))
             table {
-                thead { tr {
-                    @for name in ["Started", "Took", "Strategy", "Nodes", "Outcome"] { th scope="col" { (name) } }
-                } }
+                (table_head(&["Started", "Took", "Strategy", "Nodes", "Outcome"]))
                 tbody { @for entry in all.iter().rev() { (history_row(entry)) } }
             }
         }

@@ -19,9 +19,8 @@ pub(crate) fn plan(view: &ClusterView, no_forecast: &str, paint: Paint) -> Strin
         return page.into_text();
     };
     let report = &status.report;
-    if let Some(code) = &report.blocked {
-        let message = report.message.as_deref().unwrap_or("-");
-        page.toned("blocked by", Tone::Bad, format!("{code}: {message}"));
+    if let Some(blocker) = view.blocker() {
+        page.toned("blocked by", Tone::Bad, blocker);
     }
     for node in report.nodes.iter().filter(|node| node.down.is_some()) {
         let message = node.message.as_deref().unwrap_or("-");

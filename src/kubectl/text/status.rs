@@ -30,7 +30,7 @@ pub(crate) fn status(view: &ClusterView, now: Time, paint: Paint) -> String {
         return page.into_text();
     };
     let report = &status.report;
-    add_phase(report, &mut page);
+    add_phase(view, report, &mut page);
     if let Some(restart) = &status.ledger.restart {
         add_restart(restart, now, &mut page);
         if let Some(estimate) = &report.estimate {
@@ -60,20 +60,17 @@ pub(crate) fn status(view: &ClusterView, now: Time, paint: Paint) -> String {
     page.into_text()
 }
 
-fn add_phase(report: &Report, page: &mut Page) {
+fn add_phase(view: &ClusterView, report: &Report, page: &mut Page) {
     let phase = match &report.progress {
         Some(progress) => format!("{}, {progress} done", report.phase),
         None => report.phase.clone(),
     };
     page.toned("phase", tone_of_phase(&report.phase), phase);
-    match (&report.blocked, &report.message) {
-        (Some(code), Some(message)) => {
-            page.toned("blocked by", Tone::Bad, format!("{code}: {message}"))
-        }
-        (Some(code), None) => page.toned("blocked by", Tone::Bad, code),
+    if let Some(blocker) = view.blocker() {
+        page.toned("blocked by", Tone::Bad, blocker);
+    } else if let Some(message) = &report.message {
         // The remaining time has its own line, with the restart.
-        (None, Some(message)) => page.fact("", without(message, report.estimate.as_deref())),
-        (None, None) => {}
+        page.fact("", without(message, report.estimate.as_deref()));
     }
 }
 
@@ -210,12 +207,8 @@ fn cluster_row(view: &ClusterView) -> [String; 5] {
         (None, Some(queued)) => format!("{} waits", queued.id),
         (None, None) => "-".into(),
     };
-    let why = match (&report.blocked, &report.message) {
-        (Some(code), Some(message)) => format!("{code}: {message}"),
-        (Some(code), None) => code.clone(),
-        (None, Some(message)) if !message.is_empty() => message.clone(),
-        (None, _) => "-".into(),
-    };
+    let message = || or_dash(report.message.as_deref().unwrap_or_default()).to_owned();
+    let why = view.blocker().unwrap_or_else(message);
     [name, report.phase.clone(), ready, restart, why]
 }
 
@@ -279,31 +272,19 @@ fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
         let tone = if node.is_blocked() || node.is_down() { Tone::Bad } else { Tone::Neutral };
         page.toned("why", tone, node.why());
     }
-    if !node.is_blocked() {
-        add_cluster_blocker(view, page);
+    if let Some(blocker) = view.blocker().filter(|_| !node.is_blocked()) {
+        page.toned("cluster", Tone::Bad, format!("blocked by {blocker}"));
     }
-    add_disabled(view, page);
+    let disabled = view.condition("PredicatesDisabled").filter(|one| one.status == "True");
+    if let Some(condition) = disabled {
+        page.toned("rules off", Tone::Warning, &condition.message);
+    }
     add_outage(view, page);
     add_runbook(view, pod, page);
     add_part_in_restart(view, pod, now, page);
     match &pod.last_restart {
         Some(last) => add_last_restart(last, now, page),
         None => page.fact("last", "its engine was never restarted in this pod"),
-    }
-}
-
-/// Adds the reason that blocks the cluster as a whole.
-fn add_cluster_blocker(view: &ClusterView, page: &mut Page) {
-    let Some(code) = view.blocked_by() else { return };
-    let message = view.report().and_then(|report| report.message.as_deref()).unwrap_or("-");
-    page.toned("cluster", Tone::Bad, format!("blocked by {code}: {message}"));
-}
-
-/// Adds the rules that are not evaluated, and how to enable them again.
-fn add_disabled(view: &ClusterView, page: &mut Page) {
-    let disabled = view.condition("PredicatesDisabled").filter(|one| one.status == "True");
-    if let Some(condition) = disabled {
-        page.toned("rules off", Tone::Warning, &condition.message);
     }
 }
 
@@ -354,21 +335,19 @@ fn add_last_restart(last: &LastRestart, now: Time, page: &mut Page) {
 pub(crate) fn history(view: &ClusterView) -> String {
     let mut page = Page::new(Paint::default());
     add_reconciler(view, &mut page);
-    match (view.history().is_empty(), &view.status) {
-        (false, _) => add_table(view, &mut page),
-        (true, Some(_)) => page.line("no restart has ended yet"),
-        (true, None) => page.line(not_processed(view)),
+    if view.status.is_none() {
+        page.line(not_processed(view));
+    } else if view.history().is_empty() {
+        page.line("no restart has ended yet");
+    } else {
+        let mut rows = vec![HISTORY_HEAD.map(str::to_owned)];
+        rows.extend(view.history().iter().rev().map(history_row));
+        page.table(&rows);
     }
     for ignored in ignored_changes(view, None) {
         page.line(ignored);
     }
     page.into_text()
-}
-
-fn add_table(view: &ClusterView, page: &mut Page) {
-    let mut rows = vec![HISTORY_HEAD.map(str::to_owned)];
-    rows.extend(view.history().iter().rev().map(history_row));
-    page.table(&rows);
 }
 
 /// The restarts of all clusters, the latest first.

@@ -1,12 +1,10 @@
 //! One pod of a SearchCluster, as plain data.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::core::v1::Pod;
 use stayput_kube_access::cluster::{self, SearchCluster};
 use stayput_kube_access::pod::{self, Containers, FindConfig, unwatched};
 use stayput_restart as restart;
-use stayput_restart::{LastRestart, Sources, Unknown, annotation, exec_manager};
+use stayput_restart::{LastRestart, Sources, annotation, exec_manager, place_without_engine};
 
 /// One pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,8 +93,7 @@ impl PodView {
             crash_looping: pod::is_crash_looping(pod),
             phase: annotation(annotation::PHASE).cloned(),
             kept_stopped_by_annotation: is_true(annotation(annotation::STOPPED)),
-            last_restart: annotation(annotation::LAST_RESTART)
-                .and_then(|text| parse_last_restart(text)),
+            last_restart: annotation(annotation::LAST_RESTART).and_then(|text| last_restart(text)),
             config_unknown: objects.as_ref().err().cloned(),
             unwatched: others,
             config_from: objects.unwrap_or_default(),
@@ -117,8 +114,7 @@ impl PodView {
             crash_looping: pod.crash_looping,
             phase: annotation(annotation::PHASE).cloned(),
             kept_stopped_by_annotation: is_true(annotation(annotation::STOPPED)),
-            last_restart: annotation(annotation::LAST_RESTART)
-                .and_then(|text| parse_last_restart(text)),
+            last_restart: annotation(annotation::LAST_RESTART).and_then(|text| last_restart(text)),
             config_from: pod.config_from.clone(),
             config_unknown: match &pod.sources {
                 Sources::Unknown(message) => Some(message.clone()),
@@ -128,38 +124,9 @@ impl PodView {
         }
     }
 
-    /// The pod as input of the rules for the order. They read no other field than those set here.
-    pub(crate) fn for_ordering(&self) -> restart::Pod {
-        restart::Pod {
-            uid: self.uid.clone(),
-            name: self.name.clone(),
-            node: self.node.clone(),
-            container: None,
-            program: None,
-            annotations: BTreeMap::new(),
-            ready: self.ready,
-            terminating: false,
-            crash_looping: self.crash_looping,
-            not_started: None,
-            outdated: None,
-            deadly_probe: None,
-            leaving: None,
-            phase_applied_by: None,
-            endpoint: Err(Unknown { message: "not read".into() }),
-            operator: None,
-            unserved_since: None,
-            update: Ok(None),
-            live: None,
-            undeletable: None,
-            unchangeable: None,
-            unreturnable: None,
-            room: Ok(None),
-            claim_uids: Ok(BTreeMap::new()),
-            sources: Sources::Unknown("not read".into()),
-            ignores_change: false,
-            config_from: vec![],
-            manager: Err(Unknown { message: "kubectl-stayput does not ask managers".into() }),
-        }
+    /// Place in the order of a restart.
+    pub(crate) fn place(&self) -> impl Ord {
+        place_without_engine(&self.name, !self.ready || self.crash_looping)
     }
 }
 
@@ -167,6 +134,6 @@ fn is_true(value: Option<&String>) -> bool {
     value.is_some_and(|value| value == "true")
 }
 
-fn parse_last_restart(text: &str) -> Option<LastRestart> {
+fn last_restart(text: &str) -> Option<LastRestart> {
     serde_json::from_str(text).ok()
 }

@@ -38,6 +38,13 @@ pub(crate) fn order<'a>(
     pods
 }
 
+/// Place of a pod in the [`order`] without an engine, when roles and the elected master are unknown: broken
+/// nodes go first, then each set by its ordinals, the highest first.
+pub fn place_without_engine(pod: &str, has_failed: bool) -> impl Ord {
+    let (set, ordinal) = set_and_ordinal(pod);
+    (!has_failed, set, Reverse(ordinal), pod)
+}
+
 /// True if the engine does not run, by its manager; if the manager is unreachable, by the pod.
 fn has_failed(pod: &Pod) -> bool {
     match &pod.manager {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{engine, pod};
-use crate::rules::order;
+use crate::rules::{order, place_without_engine};
 use crate::{Engine, Pod};
 
 /// Pods from `"a b! c"`: names, not ready where marked.
@@ -153,5 +153,16 @@ proptest! {
             prop_assert_eq!(turns(&one, engine), turns(&other, engine));
             prop_assert_eq!(order(one.iter(), engine).len(), one.len());
         }
+    }
+
+    #[test]
+    fn without_an_engine_the_name_and_the_state_say_all((_, _, shuffled) in shuffled()) {
+        let pods = pods(&shuffled);
+        fn place(pod: &Pod) -> impl Ord {
+            place_without_engine(&pod.name, !pod.ready)
+        }
+        let mut sorted: Vec<&Pod> = pods.iter().collect();
+        sorted.sort_by(|one, other| place(one).cmp(&place(other)));
+        prop_assert_eq!(order(pods.iter(), None), sorted);
     }
 }
