@@ -10,6 +10,7 @@ use json_patch::{Patch, PatchOperation};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::patch_operations::{
     add, annotation, is_at_version, place, remove, set_finalizers,
 };
@@ -20,6 +21,7 @@ use crate::apiserver::ApiError;
 use crate::error::Exit;
 use crate::format::{NOT_PROCESSED, node_count};
 use crate::selection::SelectionError;
+use crate::session::Session;
 use crate::snapshot::DatedForecast;
 use crate::view::ClusterView;
 
@@ -30,19 +32,22 @@ pub(crate) struct ActionReport {
     pub(crate) output: ActionOutput,
 }
 
-/// The output without the fields that only some commands add.
-pub(crate) fn output(view: &ClusterView, result: ActionResult) -> ActionOutput {
-    ActionOutput {
-        cluster: view.name.clone(),
-        namespace: view.namespace.clone(),
-        result,
-        id: None,
-        strategy: None,
-        nodes: Vec::new(),
-        steps: Vec::new(),
-        forecast: None,
-        no_forecast: None,
-        reconciler: view.reconciler.warning(),
+impl ActionReport {
+    /// The report without the fields that only some commands add.
+    pub(crate) fn new(view: &ClusterView, result: ActionResult, page: String) -> Self {
+        let output = ActionOutput {
+            cluster: view.name.clone(),
+            namespace: view.namespace.clone(),
+            result,
+            id: None,
+            strategy: None,
+            nodes: Vec::new(),
+            steps: Vec::new(),
+            forecast: None,
+            no_forecast: None,
+            reconciler: view.reconciler.warning(),
+        };
+        Self { page, output }
     }
 }
 
@@ -118,6 +123,21 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
+    /// Patches the SearchCluster of this name and version. False if it has to be read again first.
+    ///
+    /// # Errors
+    /// If reading it again cannot help, or others changed it too often.
+    pub(crate) async fn patch_cluster(
+        &mut self,
+        session: &Session,
+        name: &str,
+        version: &str,
+        patch: Patch,
+    ) -> Result<bool, ActionError> {
+        self.next("SearchCluster", name, version)?;
+        self.taken(version, session.objects::<SearchCluster>().patch(name, patch).await)
+    }
+
     /// Starts the next attempt, with kind, name and resource version of the object as it is now.
     ///
     /// # Errors
@@ -140,11 +160,16 @@ impl Attempts {
         }
     }
 
-    /// Records an attempt that was refused: `version` is the version that was read before it.
+    /// Records the answer: `version` is the version that was read before. False if the attempt was refused.
     ///
     /// # Errors
     /// If reading the object again cannot help.
-    pub(crate) fn refused(&mut self, version: &str, error: ApiError) -> Result<(), ActionError> {
+    pub(crate) fn taken<T>(
+        &mut self,
+        version: &str,
+        answer: Result<T, ApiError>,
+    ) -> Result<bool, ActionError> {
+        let Err(error) = answer else { return Ok(true) };
         if !error.is_conflict() && !error.is_unprocessable() {
             return Err(error.into());
         }
@@ -152,7 +177,7 @@ impl Attempts {
         if error.is_unprocessable() {
             self.last = Some((version.to_owned(), error));
         }
-        Ok(())
+        Ok(false)
     }
 }
 
@@ -343,7 +368,7 @@ mod tests {
     async fn a_refusal_of_what_nobody_has_changed_is_the_apiservers_own() {
         let mut attempts = Attempts::default();
         next(&mut attempts, "1").unwrap();
-        attempts.refused("1", error(422)).unwrap();
+        assert!(!attempts.taken::<()>("1", Err(error(422))).unwrap());
         let told = next(&mut attempts, "1").unwrap_err().to_string();
         assert!(told.contains("a webhook says no"), "{told}");
     }
@@ -354,12 +379,12 @@ mod tests {
             let mut attempts = Attempts::default();
             for version in 0..MAX_ATTEMPTS {
                 next(&mut attempts, &version.to_string()).unwrap();
-                attempts.refused(&version.to_string(), error(code)).unwrap();
+                assert!(!attempts.taken::<()>(&version.to_string(), Err(error(code))).unwrap());
             }
             let told = next(&mut attempts, "9").unwrap_err().to_string();
             let expected = "SearchCluster logs was changed by others 5 times meanwhile: try again";
             assert_eq!(told, expected);
         }
-        assert!(Attempts::default().refused("1", error(403)).is_err());
+        assert!(Attempts::default().taken::<()>("1", Err(error(403))).is_err());
     }
 }

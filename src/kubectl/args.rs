@@ -103,9 +103,8 @@ pub(crate) enum Command {
         node: String,
         #[command(flatten)]
         cluster: ClusterOption,
-        /// Read this file, saved with `snapshot`, instead of Kubernetes
-        #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
-        snapshot: Option<PathBuf>,
+        #[command(flatten)]
+        saved: SavedArg,
     },
     /// Save all input of the decisions, for a bug report; it holds no values of Secrets, but their names
     Snapshot {
@@ -372,6 +371,12 @@ pub(crate) struct PlanArgs {
     pub(crate) scope: ScopeArgs,
     #[command(flatten)]
     pub(crate) reconciler: ReconcilerArg,
+    #[command(flatten)]
+    pub(crate) saved: SavedArg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SavedArg {
     /// Read this file, saved with `snapshot`, instead of Kubernetes
     #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
     pub(crate) snapshot: Option<PathBuf>,

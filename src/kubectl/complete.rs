@@ -37,7 +37,7 @@ pub(crate) fn answer(mut definition: Command, words: Vec<OsString>) -> String {
     if let Ok(matches) = partial.try_get_matches_from(before)
         && let Ok(common) = CommonArgs::from_arg_matches(&matches)
     {
-        definition = with_names(definition, NameLookup::new(common, cluster(&matches)));
+        definition = with_names(definition, NameLookup { common, cluster: cluster(&matches) });
     }
     let last = words.len() - 1;
     // What cannot be completed gets no words: the shell shows no errors.
@@ -97,25 +97,20 @@ fn lines(candidates: &[CompletionCandidate]) -> String {
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Looks up names at the apiserver.
-#[derive(Debug)]
-pub(crate) struct NameLookup {
+struct NameLookup {
     common: CommonArgs,
+    /// The cluster on the command line.
     cluster: Option<String>,
 }
 
 impl NameLookup {
-    /// `cluster` is the cluster on the command line.
-    pub(crate) const fn new(common: CommonArgs, cluster: Option<String>) -> Self {
-        Self { common, cluster }
-    }
-
     /// Names of all SearchClusters in the namespace.
-    pub(crate) fn clusters(&self) -> Vec<String> {
+    fn clusters(&self) -> Vec<String> {
         self.views().into_iter().map(|view| view.name).collect()
     }
 
     /// Names of the nodes of the cluster on the command line, or of all clusters in the namespace.
-    pub(crate) fn nodes(&self) -> Vec<String> {
+    fn nodes(&self) -> Vec<String> {
         let is_meant =
             |view: &ClusterView| self.cluster.as_ref().is_none_or(|name| *name == view.name);
         let views = self.views();

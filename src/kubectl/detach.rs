@@ -44,19 +44,17 @@ pub(crate) async fn detach(
     args: &DetachArgs,
 ) -> Result<ActionReport, DetachError> {
     let cluster = selection::cluster(session, args.cluster.name.as_deref()).await?;
-    let view = selection::view(session, Some(&cluster.name_any())).await?;
-    // By which the pods are found later.
-    apiserver::selector(&cluster)?;
+    let pods = apiserver::pods(&session.client, &cluster).await?;
+    let view = ClusterView::from_objects(&cluster, &pods);
+    let view = selection::as_seen_by(session, view).await;
     let no_reconciler = view.reconciler.why_absent();
     may(&cluster, &view, no_reconciler, args.cancel)?;
     let ends = no_reconciler.is_none() && args.cancel;
-    let pods = apiserver::pods(&session.client, &cluster).await?;
     let steps = clean::steps(&view, &cluster, &pods, ends);
     let shown: String = steps.iter().map(|step| format!("{step}\n")).collect();
     if args.dry_run {
         let page = shown + "This is a dry run: nothing was changed.\n";
-        let output = output(view, ActionResult::DryRun, steps);
-        return Ok(ActionReport { page, output });
+        return Ok(report(&view, ActionResult::DryRun, steps, page));
     }
     if !args.yes {
         actions::confirm(format!("{shown}Detach {}/{}?", view.namespace, view.name))?;
@@ -76,22 +74,19 @@ pub(crate) async fn detach(
          work without a reconciler; `kubectl stayput uninject` takes them out of manifests\n",
         view.namespace, view.name
     );
-    Ok(ActionReport { page, output: output(view, ActionResult::Detached, steps) })
+    Ok(report(&view, ActionResult::Detached, steps, page))
 }
 
-fn output(view: ClusterView, result: ActionResult, steps: Vec<String>) -> ActionOutput {
-    ActionOutput {
-        nodes: view.node_names().collect(),
-        steps,
-        cluster: view.name,
-        namespace: view.namespace,
-        result,
-        id: None,
-        strategy: None,
-        forecast: None,
-        no_forecast: None,
-        reconciler: None,
-    }
+/// The report. That no reconciler works is no warning: nobody has to do anything any more.
+fn report(
+    view: &ClusterView,
+    result: ActionResult,
+    steps: Vec<String>,
+    page: String,
+) -> ActionReport {
+    let ActionReport { page, output } = ActionReport::new(view, result, page);
+    let nodes = view.node_names().collect();
+    ActionReport { page, output: ActionOutput { nodes, steps, reconciler: None, ..output } }
 }
 
 /// All steps in their order, of which `ends` is the end of restarts. Returns notes for a person.
@@ -239,18 +234,11 @@ async fn change_finalizers(
         let is_deleting = cluster.metadata.deletion_timestamp.is_some();
         let Some(finalizers) = wanted(cluster.finalizers(), is_deleting) else { return Ok(()) };
         let version = cluster.metadata.resource_version.as_deref().unwrap_or_default();
-        attempts.next("SearchCluster", name, version)?;
-        let clusters = session.objects::<SearchCluster>();
-        match clusters.patch(name, patch(&cluster, &finalizers)).await {
-            Ok(_) => return Ok(()),
-            Err(error) => attempts.refused(version, error)?,
+        let patch = Patch(vec![is_at_version(Some(version)), set_finalizers(&finalizers)]);
+        if attempts.patch_cluster(session, name, version, patch).await? {
+            return Ok(());
         }
     }
-}
-
-fn patch(cluster: &SearchCluster, finalizers: &[String]) -> Patch {
-    let version = cluster.metadata.resource_version.as_deref();
-    Patch(vec![is_at_version(version), set_finalizers(finalizers)])
 }
 
 /// Why a cluster was not detached, or not wholly.

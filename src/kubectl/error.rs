@@ -76,7 +76,6 @@ pub(crate) enum Error {
 impl Error {
     fn exit(&self) -> Exit {
         match self {
-            Self::Session(error) => error.exit(),
             Self::Selection(error) => error.exit(),
             Self::Snapshot(error) => error.exit(),
             Self::Action(error) => error.exit(),
@@ -87,16 +86,8 @@ impl Error {
             Self::Inject(error) => error.exit(),
             Self::TimedOut(_) | Self::NotRequested(_) => Exit::TimedOut,
             Self::NotExamined => Exit::NotReachable,
-            Self::NoJson => Exit::Usage,
-            Self::Runtime(_)
-            | Self::Incomplete(_)
-            | Self::Crd(_)
-            | Self::Output(_)
-            | Self::SnapshotFile { .. }
-            | Self::NodeNotInSnapshot { .. }
-            | Self::WouldBeRefused
-            | Self::Unfit
-            | Self::RestartNotDone(_) => Exit::Failed,
+            Self::Session(_) | Self::NoJson => Exit::Usage,
+            _ => Exit::Failed,
         }
     }
 

@@ -45,7 +45,7 @@ impl InitError {
         match self {
             Self::Api(error) => error.into(),
             Self::Selector(_) => Exit::Usage,
-            Self::Issue(_) | Self::Answer(_) | Self::OtherAuthority { .. } => Exit::Failed,
+            _ => Exit::Failed,
         }
     }
 }
@@ -55,9 +55,7 @@ pub(crate) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutpu
     until_served(session).await;
     let names = SecretNames::of(&session.namespace, &args.cluster);
     let mut made = Made::new(session, args.dry_run);
-    let there = made.find(Kind::SearchCluster, &args.cluster).await?;
-    let there: Option<SearchCluster> =
-        there.map(|there| there.try_parse()).transpose().map_err(InitError::Answer)?;
+    let there: Option<SearchCluster> = made.find_as(Kind::SearchCluster, &args.cluster).await?;
     let spec = there.as_ref().map(|there| there.completed_spec().into_owned());
 
     let manager = spec.map(|spec| spec.manager).unwrap_or_default();
@@ -73,9 +71,10 @@ pub(crate) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutpu
         None if is_made_here => {
             certificates::make(&mut made, &names, &manager.server_name, now).await?;
         }
-        None => made.left(
+        None => made.note(
             Kind::Secret,
             &manager.ca_secret,
+            InitResult::Left,
             "the SearchCluster names it as the CA of the managers; no certificate is made",
         ),
     }

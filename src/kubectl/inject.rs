@@ -49,7 +49,7 @@ pub(crate) struct Edited {
 
 impl Edited {
     /// Findings about the file.
-    pub(crate) fn findings(&self) -> &[Finding] {
+    fn findings(&self) -> &[Finding] {
         match &self.result {
             Ok(outcome) => &outcome.notes,
             Err(findings) => findings,

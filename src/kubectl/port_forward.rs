@@ -56,14 +56,7 @@ pub(crate) enum ForwardError {
 
 impl ForwardError {
     pub(crate) fn exit(&self) -> Exit {
-        match self {
-            Self::Api(error) => error.into(),
-            Self::NoLeader(_)
-            | Self::NoKubectl(_)
-            | Self::Refused { .. }
-            | Self::TimedOut { .. }
-            | Self::Unread(_) => Exit::NotReachable,
-        }
+        if let Self::Api(error) = self { error.into() } else { Exit::NotReachable }
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::actions::{ActionResult, keep_stopped, requests};
 use crate::args::{
     AnyCommand, Cli, ClustersArg, Command, CommonArgs, ManifestsCommand, PlanArgs, ProgramCommand,
-    RestartArgs, ScopeArgs,
+    RestartArgs, SavedArg, ScopeArgs,
 };
 use crate::doctor::Verdict;
 use crate::error::{Error, Exit};
@@ -108,11 +108,11 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
     // A saved snapshot needs no apiserver.
     match &command {
         Command::Plan(args) => {
-            if let Some(file) = &args.snapshot {
+            if let Some(file) = &args.saved.snapshot {
                 return plan_in_snapshot(file, &args.scope, &printer);
             }
         }
-        Command::Why { node, snapshot: Some(file), .. } => {
+        Command::Why { node, saved: SavedArg { snapshot: Some(file) }, .. } => {
             return why_in_snapshot(node, file, &printer);
         }
         _ => {}
@@ -163,7 +163,7 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
             let view = selection::view(session, cluster.name.as_deref()).await?;
             Ok(printer.page(&text::history(&view), &HistoryOutput::new(&view))?)
         }
-        Command::Why { node, cluster, snapshot: _ } => {
+        Command::Why { node, cluster, saved: _ } => {
             let nodes = [node];
             let name = cluster.name.as_deref();
             let view = selection::view_with_nodes(session, name, &nodes).await?;

@@ -1,5 +1,7 @@
 //! Finds the SearchCluster that a command is about.
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
 use stayput_kube_access::cluster::SearchCluster;
 
 use crate::apiserver::{self, ApiError};
@@ -47,16 +49,7 @@ pub(crate) enum SelectionError {
 
 impl SelectionError {
     pub(crate) fn exit(&self) -> Exit {
-        match self {
-            Self::Api(error) => error.into(),
-            Self::NoCluster { .. }
-            | Self::NoClusterAnywhere
-            | Self::OtherNamespace { .. }
-            | Self::UnknownCluster { .. }
-            | Self::SeveralClusters { .. }
-            | Self::UnknownNode { .. }
-            | Self::NodesInSeveralClusters { .. } => Exit::Failed,
-        }
+        if let Self::Api(error) = self { error.into() } else { Exit::Failed }
     }
 }
 
@@ -112,7 +105,7 @@ pub(crate) async fn view(
 }
 
 /// Adds the facts that are the same for all SearchClusters of the session.
-async fn as_seen_by(session: &Session, view: ClusterView) -> ClusterView {
+pub(crate) async fn as_seen_by(session: &Session, view: ClusterView) -> ClusterView {
     let reconciler = Reconciler::seen(&session.client).await;
     ClusterView { reconciler, options: session.options_in_shell(), ..view }
 }
@@ -168,12 +161,17 @@ async fn with_pods(
     session: &Session,
     cluster: &SearchCluster,
 ) -> Result<ClusterView, SelectionError> {
-    let pods = match apiserver::selector(cluster) {
-        Ok(_) => apiserver::pods(&session.client, cluster).await?,
-        // The status says what is wrong with the spec: show that instead of an error.
-        Err(_) => Vec::new(),
-    };
-    Ok(ClusterView::from_objects(cluster, pods.iter()))
+    let pods = pods(&session.client, cluster).await?;
+    Ok(ClusterView::from_objects(cluster, &pods))
+}
+
+/// The pods of the SearchCluster. None if its selector cannot be used: the status says what is wrong with
+/// the spec, and that is to be shown instead of an error.
+pub(crate) async fn pods(client: &Client, cluster: &SearchCluster) -> Result<Vec<Pod>, ApiError> {
+    match apiserver::selector(cluster) {
+        Ok(_) => apiserver::pods(client, cluster).await,
+        Err(_) => Ok(Vec::new()),
+    }
 }
 
 fn full_name(cluster: &SearchCluster) -> String {

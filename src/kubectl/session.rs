@@ -15,7 +15,6 @@ use stayput_kube_access::apiserver::{Apiserver, Objects, root_cause};
 use stayput_kube_access::read_limits::limited;
 
 use crate::args::CommonArgs;
-use crate::error::Exit;
 use crate::options;
 
 /// A client for the apiserver, its namespace and its user.
@@ -66,16 +65,6 @@ fn cause(error: &KubeconfigError) -> String {
         KubeconfigError::ParseProxyUrl(_) => format!("proxy-url or HTTPS_PROXY: {cause}"),
         KubeconfigError::ParseNoProxy(_) => format!("NO_PROXY: {cause}"),
         _ => cause,
-    }
-}
-
-impl SessionError {
-    pub(crate) const fn exit(&self) -> Exit {
-        match self {
-            Self::Kubeconfig(_) | Self::NoKubeconfig(_) | Self::Proxy(_) | Self::Credentials(_) => {
-                Exit::Usage
-            }
-        }
     }
 }
 
@@ -299,11 +288,6 @@ mod tests {
         assert_eq!(files(Some("".into()), home()), [PathBuf::from("/home/a/.kube/config")]);
         assert!(files(None, None).is_empty());
     }
-}
-
-#[cfg(test)]
-mod proxy_tests {
-    use super::*;
 
     #[track_caller]
     fn chosen(server: &str, configured: Option<&str>, variables: &[(&str, &str)]) -> String {

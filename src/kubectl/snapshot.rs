@@ -68,9 +68,7 @@ impl SnapshotError {
                 Exit::Usage
             }
             Self::Timeout { .. } | Self::Unreachable { .. } => Exit::NotReachable,
-            Self::Refused { .. } | Self::InvalidAnswer { .. } | Self::OtherKubernetes { .. } => {
-                Exit::Failed
-            }
+            _ => Exit::Failed,
         }
     }
 }

@@ -62,10 +62,7 @@ pub(crate) enum UiError {
 
 impl UiError {
     pub(crate) fn exit(&self) -> Exit {
-        match self {
-            Self::Selection(error) => error.exit(),
-            Self::Listen { .. } | Self::NoToken | Self::Output(_) => Exit::Failed,
-        }
+        if let Self::Selection(error) = self { error.exit() } else { Exit::Failed }
     }
 }
 

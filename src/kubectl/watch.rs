@@ -4,14 +4,15 @@
 mod tests;
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
-use std::{io, mem};
 
 use futures_util::stream::unfold;
 use futures_util::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
@@ -58,9 +59,10 @@ pub(crate) async fn watch(
     let mut availability = Availability::default();
     loop {
         let mut next_check = None;
-        if let Some((cluster, pods)) = objects.complete() {
-            let cluster = cluster.ok_or_else(|| WatchError::ClusterDeleted(name.clone()))?;
-            let view = ClusterView::from_objects(cluster, pods);
+        if let Some(pods) = objects.pods() {
+            let cluster =
+                objects.cluster().ok_or_else(|| WatchError::ClusterDeleted(name.clone()))?;
+            let view = ClusterView::from_objects(&cluster, pods.iter().map(Arc::as_ref));
             let observation = observe(reported, &view, now());
             reported = observation.reported;
             is_requested.set(reported.is_requested());
@@ -80,12 +82,12 @@ pub(crate) async fn watch(
         tokio::select! {
             event = clusters.next() => {
                 let (event, line) = availability.hear(heard(&watch_clusters, event)?, now());
-                objects.apply_cluster(event);
+                event.iter().for_each(|event| objects.apply_cluster(event));
                 lines.extend(line);
             }
             event = pods.next() => {
                 let (event, line) = availability.hear(heard(&watch_pods, event)?, now());
-                objects.apply_pod(event);
+                event.iter().for_each(|event| objects.apply_pod(event));
                 lines.extend(line);
             }
             Some(seen) = looks.next() => lines = availability.look(seen, now()),
@@ -165,74 +167,36 @@ pub(crate) fn looks(client: &Client) -> impl Stream<Item = Result<Reconciler, Ap
 
 /// Objects that the watches have delivered so far.
 pub(crate) struct Objects {
-    cluster: Option<SearchCluster>,
-    /// True if the list of SearchClusters that is being read contains ours. If the list ends without it,
-    /// ours is gone.
-    cluster_in_list: bool,
-    /// Pods by name.
-    pods: BTreeMap<String, Pod>,
-    /// The list of pods that is being read; it replaces the pods once it is complete.
-    pod_list: BTreeMap<String, Pod>,
+    clusters: Writer<SearchCluster>,
+    pods: Writer<Pod>,
     pods_listed: bool,
 }
 
 impl Objects {
-    pub(crate) const fn new(cluster: SearchCluster) -> Self {
-        Self {
-            cluster: Some(cluster),
-            cluster_in_list: false,
-            pods: BTreeMap::new(),
-            pod_list: BTreeMap::new(),
-            pods_listed: false,
-        }
+    /// The SearchCluster as it was read before it is watched.
+    pub(crate) fn new(cluster: SearchCluster) -> Self {
+        let mut clusters = Writer::default();
+        clusters.apply_watcher_event(&Event::Apply(cluster));
+        Self { clusters, pods: Writer::default(), pods_listed: false }
     }
 
-    /// The SearchCluster, unless it was deleted, and its pods, once the pods are listed.
-    pub(crate) fn complete(
-        &self,
-    ) -> Option<(Option<&SearchCluster>, impl Iterator<Item = &Pod> + use<'_>)> {
-        self.pods_listed.then(|| (self.cluster.as_ref(), self.pods.values()))
+    /// The pods, once they are listed.
+    pub(crate) fn pods(&self) -> Option<Vec<Arc<Pod>>> {
+        self.pods_listed.then(|| self.pods.as_reader().state())
     }
 
-    /// The SearchCluster as the watch has delivered it.
-    pub(crate) const fn cluster(&self) -> Option<&SearchCluster> {
-        self.cluster.as_ref()
+    /// The SearchCluster, unless it was deleted.
+    pub(crate) fn cluster(&self) -> Option<Arc<SearchCluster>> {
+        self.clusters.as_reader().state().pop()
     }
 
-    /// Takes an event about the SearchCluster; `None` after a watch broke, which retries by itself.
-    pub(crate) fn apply_cluster(&mut self, event: Option<Event<SearchCluster>>) {
-        match event {
-            Some(Event::Apply(cluster)) => self.cluster = Some(cluster),
-            Some(Event::InitApply(cluster)) => {
-                self.cluster_in_list = true;
-                self.cluster = Some(cluster);
-            }
-            Some(Event::Delete(_)) => self.cluster = None,
-            Some(Event::Init) => self.cluster_in_list = false,
-            Some(Event::InitDone) if !self.cluster_in_list => self.cluster = None,
-            Some(Event::InitDone) | None => {}
-        }
+    pub(crate) fn apply_cluster(&mut self, event: &Event<SearchCluster>) {
+        self.clusters.apply_watcher_event(event);
     }
 
-    /// Takes an event about a pod; `None` after a watch broke, which retries by itself.
-    pub(crate) fn apply_pod(&mut self, event: Option<Event<Pod>>) {
-        match event {
-            Some(Event::Apply(pod)) => {
-                self.pods.insert(pod.name_any(), pod);
-            }
-            Some(Event::Delete(pod)) => {
-                self.pods.remove(&pod.name_any());
-            }
-            Some(Event::Init) => self.pod_list.clear(),
-            Some(Event::InitApply(pod)) => {
-                self.pod_list.insert(pod.name_any(), pod);
-            }
-            Some(Event::InitDone) => {
-                self.pods = mem::take(&mut self.pod_list);
-                self.pods_listed = true;
-            }
-            None => {}
-        }
+    pub(crate) fn apply_pod(&mut self, event: &Event<Pod>) {
+        self.pods.apply_watcher_event(event);
+        self.pods_listed |= matches!(event, Event::InitDone);
     }
 }
 
@@ -289,54 +253,7 @@ impl WatchError {
         match self {
             Self::Api(error) => error.into(),
             Self::StreamEnded => Exit::NotReachable,
-            Self::ClusterDeleted(_) | Self::RestartLost { .. } | Self::Output(_) => Exit::Failed,
+            _ => Exit::Failed,
         }
-    }
-}
-
-#[cfg(test)]
-mod availability_tests {
-    use super::*;
-    use crate::tests::{now, watched_pods};
-
-    fn messages(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
-        lines.into_iter().map(|line| line.message).collect()
-    }
-
-    fn silent() -> ApiError {
-        ApiError::Timeout { call: Box::new(watched_pods()) }
-    }
-
-    #[tokio::test] // proves UPDATE-43
-    async fn that_the_apiserver_does_not_answer_is_said_once_and_so_is_that_it_does() {
-        let mut availability = Availability::default();
-        let mut hear = |heard| messages(availability.hear::<()>(heard, now()).1);
-        assert_eq!(hear(Heard::Broken(None)), [""; 0]);
-        let told = hear(Heard::Broken(Some(silent())));
-        assert!(told[0].contains("did not answer") && told[0].ends_with("; trying again"));
-        assert_eq!(hear(Heard::Broken(Some(silent()))), [""; 0]);
-        let again = ["the apiserver answers again"];
-        assert_eq!(hear(Heard::Event(Event::Init)), again);
-        assert_eq!(hear(Heard::Event(Event::Init)), [""; 0]);
-        hear(Heard::Broken(Some(silent())));
-        let mut look = |seen| messages(availability.look(seen, now()));
-        assert_eq!(look(Err(silent())), [""; 0]);
-        assert_eq!(look(Ok(Reconciler::Unknown)), again);
-        // A watch that hangs says nothing.
-        let told = look(Err(silent()));
-        assert!(told[0].contains("did not answer") && told[0].ends_with("; trying again"));
-        assert_eq!(look(Err(silent())), [""; 0]);
-        assert_eq!(look(Ok(Reconciler::Unknown)), again);
-    }
-
-    #[test] // proves UPDATE-43
-    fn that_no_reconciler_works_is_said_once_and_so_is_that_one_does() {
-        let mut availability = Availability::default();
-        let mut look = |seen| messages(availability.look(Ok(seen), now()));
-        assert_eq!(look(Reconciler::Works), [""; 0]);
-        let told = look(Reconciler::Absent("why".to_owned()));
-        assert!(told[0].starts_with("reconciler: why; until one works"), "{told:?}");
-        assert_eq!(look(Reconciler::Absent("another".to_owned())), [""; 0]);
-        assert_eq!(look(Reconciler::Works), ["reconciler: one works again"]);
     }
 }

@@ -5,9 +5,9 @@ use stayput_restart::annotation;
 
 use crate::actions::{ActionError, ActionReport, ActionResult, Attempts, confirm, set_annotation};
 use crate::args::{NodesArgs, StopArgs};
+use crate::selection;
 use crate::session::Session;
 use crate::view::ClusterView;
-use crate::{actions, selection};
 
 /// Keeps the nodes stopped.
 pub(crate) async fn stop(
@@ -71,9 +71,9 @@ async fn apply(
         }
         (result, page)
     };
-    let mut output = actions::output(view, result);
-    output.nodes = nodes;
-    Ok(ActionReport { page, output })
+    let mut report = ActionReport::new(view, result, page);
+    report.output.nodes = nodes;
+    Ok(report)
 }
 
 /// The error of a node, with the changes before it, which stay.
@@ -108,9 +108,8 @@ async fn annotate(
         let (version, key) = (&pod.resource_version, annotation::STOPPED);
         attempts.next("pod", &pod.name, version)?;
         let patch = set_annotation(version, pod.has_annotations, key, value);
-        match session.objects::<Pod>().patch(&pod.name, patch).await {
-            Ok(_) => return Ok(true),
-            Err(error) => attempts.refused(version, error)?,
+        if attempts.taken(version, session.objects::<Pod>().patch(&pod.name, patch).await)? {
+            return Ok(true);
         }
         view = selection::view(session, Some(&view.name)).await?;
     }

@@ -1,19 +1,18 @@
 //! `restart`, `cancel`, `pause` and `resume`.
 
-use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::names::random_id;
 use stayput_restart::{Code, Request, Strategy, annotation};
 
 use crate::actions::{
     ActionError, ActionReport, ActionResult, Attempts, confirm, may_be_outage, outage,
-    set_annotation, set_paused,
+    request_patch, set_annotation, set_paused,
 };
 use crate::args::RestartArgs;
 use crate::leader::Reconciler;
 use crate::options::into_quoted_commands;
 use crate::session::Session;
 use crate::view::ClusterView;
-use crate::{actions, selection, snapshot, text};
+use crate::{selection, snapshot, text};
 
 /// Requests a restart, unless one with the same id was requested before.
 pub(crate) async fn restart(
@@ -43,14 +42,11 @@ pub(crate) async fn restart(
             confirm(outage(&view, &request))?;
             confirmed = true;
         }
-        attempts.next("SearchCluster", &view.name, &view.resource_version)?;
-        let patch = actions::request_patch(&view, &text, view.reconciler == Reconciler::Works);
-        match session.objects::<SearchCluster>().patch(&view.name, patch).await {
-            Ok(_) => {
-                let page = requested(&view, &request);
-                return Ok(restart_report(&view, &request, ActionResult::Requested, page));
-            }
-            Err(error) => attempts.refused(&view.resource_version, error)?,
+        let patch = request_patch(&view, &text, view.reconciler == Reconciler::Works);
+        let (name, version) = (&view.name, &view.resource_version);
+        if attempts.patch_cluster(session, name, version, patch).await? {
+            let page = requested(&view, &request);
+            return Ok(restart_report(&view, &request, ActionResult::Requested, page));
         }
     }
 }
@@ -87,13 +83,13 @@ fn restart_report(
     result: ActionResult,
     page: String,
 ) -> ActionReport {
-    let mut output = actions::output(view, result);
-    output.id = Some(request.id.clone());
-    output.strategy = Some(request.strategy);
+    let mut report = ActionReport::new(view, result, page);
+    report.output.id = Some(request.id.clone());
+    report.output.strategy = Some(request.strategy);
     let target = &request.target.nodes;
     let order = view.restart_order().into_iter().map(|pod| pod.node.clone());
-    output.nodes = order.filter(|node| target.is_empty() || target.contains(node)).collect();
-    ActionReport { page, output }
+    report.output.nodes = order.filter(|node| target.is_empty() || target.contains(node)).collect();
+    report
 }
 
 /// Refuses a request that the reconciler would refuse or never see.
@@ -203,11 +199,10 @@ pub(crate) async fn cancel(
         cancellation.overwrites_none(&view)?;
         let value = cancellation.asks_for();
         let key = if value.is_some() { annotation::CANCEL } else { annotation::REQUEST };
-        attempts.next("SearchCluster", &view.name, &view.resource_version)?;
-        let patch = set_annotation(&view.resource_version, view.has_annotations, key, value);
-        match session.objects::<SearchCluster>().patch(&view.name, patch).await {
-            Ok(_) => return Ok(cancel_report(&view, cancellation)),
-            Err(error) => attempts.refused(&view.resource_version, error)?,
+        let (name, version) = (&view.name, &view.resource_version);
+        let patch = set_annotation(version, view.has_annotations, key, value);
+        if attempts.patch_cluster(session, name, version, patch).await? {
+            return Ok(cancel_report(&view, cancellation));
         }
     }
 }
@@ -232,9 +227,9 @@ fn cancel_report(view: &ClusterView, cancellation: Cancellation) -> ActionReport
             (ActionResult::CancelRequested, Some(id), page + &hint)
         }
     };
-    let mut output = actions::output(view, result);
-    output.id = id;
-    ActionReport { page, output }
+    let mut report = ActionReport::new(view, result, page);
+    report.output.id = id;
+    report
 }
 
 /// A hint about the next restart, which begins when the one under way has ended, and how to cancel it.
@@ -303,12 +298,9 @@ async fn set_paused_to(
         if view.paused == paused {
             return Ok(unchanged(&view));
         }
-        attempts.next("SearchCluster", &view.name, &view.resource_version)?;
-        let patch = set_paused(&view.resource_version, paused);
-        match session.objects::<SearchCluster>().patch(&view.name, patch).await {
-            Ok(_) if paused => return Ok(was_paused(&view)),
-            Ok(_) => return Ok(was_resumed(&view)),
-            Err(error) => attempts.refused(&view.resource_version, error)?,
+        let (name, version) = (&view.name, &view.resource_version);
+        if attempts.patch_cluster(session, name, version, set_paused(version, paused)).await? {
+            return Ok(if paused { was_paused(&view) } else { was_resumed(&view) });
         }
     }
 }
@@ -316,7 +308,7 @@ async fn set_paused_to(
 fn unchanged(view: &ClusterView) -> ActionReport {
     let state = if view.paused { "is paused already" } else { "is not paused" };
     let page = format!("{} {state}; nothing was changed\n", view.name);
-    ActionReport { page, output: actions::output(view, ActionResult::Unchanged) }
+    ActionReport::new(view, ActionResult::Unchanged, page)
 }
 
 fn was_paused(view: &ClusterView) -> ActionReport {
@@ -333,7 +325,7 @@ fn was_paused(view: &ClusterView) -> ActionReport {
             view.command("cancel")
         );
     }
-    ActionReport { page, output: actions::output(view, ActionResult::Paused) }
+    ActionReport::new(view, ActionResult::Paused, page)
 }
 
 fn was_resumed(view: &ClusterView) -> ActionReport {
@@ -342,5 +334,5 @@ fn was_resumed(view: &ClusterView) -> ActionReport {
         None => "nodes may be stopped again".to_owned(),
     };
     let page = format!("{} is paused no longer: {next}\n", view.name);
-    ActionReport { page, output: actions::output(view, ActionResult::Resumed) }
+    ActionReport::new(view, ActionResult::Resumed, page)
 }

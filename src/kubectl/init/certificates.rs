@@ -29,9 +29,9 @@ pub(crate) async fn make(
     now: u64,
 ) -> Result<(), InitError> {
     let mut secrets = Secrets {
-        authority: read(made, &names.authority).await?,
-        trusted: read(made, &names.trusted).await?,
-        serving: read(made, &names.serving).await?,
+        authority: made.find_as(Kind::Secret, &names.authority).await?,
+        trusted: made.find_as(Kind::Secret, &names.trusted).await?,
+        serving: made.find_as(Kind::Secret, &names.serving).await?,
     };
     let mut written = BTreeMap::new();
     let mut problems = Vec::new();
@@ -79,27 +79,18 @@ fn state(
         let why = problems.first().map(ToString::to_string);
         return (InitResult::Missing, why.unwrap_or_default());
     };
-    for problem in problems {
-        match problem {
-            Problem::Unusable { object, .. } | Problem::Expired { object, .. }
-                if object == name =>
-            {
-                return (InitResult::Missing, problem.to_string());
-            }
-            _ => {}
-        }
-    }
-    if is_ours(&there.metadata) {
+    let is_about_it = |problem: &&Problem| match problem {
+        Problem::Unusable { object, .. } | Problem::Expired { object, .. } => object == name,
+        _ => false,
+    };
+    if let Some(problem) = problems.iter().find(is_about_it) {
+        (InitResult::Missing, problem.to_string())
+    } else if is_ours(&there.metadata) {
         (InitResult::Unchanged, use_of.to_owned())
     } else {
         let message = format!("it was not made by stayput, which does not renew it; {use_of}");
         (InitResult::Left, message)
     }
-}
-
-async fn read(made: &Made<'_>, name: &str) -> Result<Option<Secret>, InitError> {
-    let there = made.find(Kind::Secret, name).await?;
-    there.map(|there| there.try_parse()).transpose().map_err(InitError::Answer)
 }
 
 /// Orders the certificate from cert-manager. `issuer` is the name of an Issuer, or
@@ -134,9 +125,7 @@ pub(crate) async fn make_keys(
     names: &SecretNames,
     now: u64,
 ) -> Result<(), InitError> {
-    let there = made.find(Kind::ConfigMap, KEY_SET).await?;
-    let there: Option<ConfigMap> =
-        there.map(|there| there.try_parse()).transpose().map_err(InitError::Answer)?;
+    let there: Option<ConfigMap> = made.find_as(Kind::ConfigMap, KEY_SET).await?;
     let decision = key_set::decide(&KeySetFacts {
         namespace: names.namespace.clone(),
         cluster: names.cluster.clone(),

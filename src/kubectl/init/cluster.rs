@@ -66,13 +66,12 @@ pub(crate) async fn make_cluster(
     } else {
         let object = match &found {
             Some(SelectedPods { selector, engine: Some(engine), .. }) => {
-                let pods = Pods { selector: selector.clone(), reached: engine.reached };
-                search_cluster(names, &pods, &wanted)
+                search_cluster(names, selector, engine.reached, &wanted)
             }
-            Some(SelectedPods { engine: None, .. }) => {
-                Err("its pods have no container of Elasticsearch or OpenSearch: choose \
-                                    others with --selector")
-            }
+            Some(SelectedPods { engine: None, .. }) => Err(
+                "its pods have no container of Elasticsearch or OpenSearch: choose others with \
+                     --selector",
+            ),
             None => Err("no pods are found: say which with --selector, for example app=logs"),
         };
         match object {
@@ -105,17 +104,20 @@ async fn wanted(
     let Some(SelectedPods { by: By::Operator(operator), engine, .. }) = found else {
         return Ok(wanted);
     };
-    let there =
-        async |name: String| Ok::<_, ApiError>(made.find(Kind::Secret, &name).await?.map(|_| name));
+    let named = |suffix: &str| format!("{}{suffix}", args.cluster);
+    let there = async |suffix: &str| {
+        let name = named(suffix);
+        Ok::<_, ApiError>(made.find(Kind::Secret, &name).await?.map(|_| name))
+    };
     let has_tls = engine.and_then(|engine| engine.reached.has_tls);
     wanted.engine_http |= wanted.engine_ca.is_none() && has_tls == Some(false);
     // The operators make a password in any case, and over http everybody could read it.
     if wanted.credentials.is_none() && !wanted.engine_http {
-        wanted.credentials = there(operator.credentials(&args.cluster)).await?;
+        wanted.credentials = there(operator.credentials).await?;
     }
     if wanted.engine_ca.is_none() && !wanted.engine_http {
-        wanted.engine_ca = there(operator.authority(&args.cluster)).await?;
-        wanted.server_name = wanted.engine_ca.as_ref().map(|_| operator.server(&args.cluster));
+        wanted.engine_ca = there(operator.authority).await?;
+        wanted.server_name = wanted.engine_ca.as_ref().map(|_| named(operator.server));
     }
     Ok(wanted)
 }
@@ -239,15 +241,18 @@ async fn next(
 
 /// One operator, in one of its versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Operator {
+struct Operator {
     group: &'static str,
     kind: &'static str,
     /// Resource name of the operator's objects in RBAC rules and for kubectl.
-    pub(crate) resource: &'static str,
+    resource: &'static str,
     /// Label of the operator's pods with the name of their cluster.
-    pub(crate) label: &'static str,
+    label: &'static str,
+    /// The Secret with the credentials of the user that may do everything, behind the name of the cluster.
     credentials: &'static str,
+    /// The Secret with the CA of the engine's certificates, behind the name of the cluster.
     authority: &'static str,
+    /// The name in the engine's certificates, behind the name of the cluster.
     server: &'static str,
 }
 
@@ -283,71 +288,48 @@ const OPERATORS: [Operator; 3] = [
 
 impl Operator {
     /// The kind of the object from which the operator makes a cluster.
-    pub(crate) fn api_resource(&self) -> ApiResource {
+    fn api_resource(&self) -> ApiResource {
         let plural = self.resource.split('.').next().unwrap_or_default();
         let kind = GroupVersionKind::gvk(self.group, "v1", self.kind);
         ApiResource::from_gvk_with_plural(&kind, plural)
     }
-
-    /// The Secret with the credentials of the user that may do everything.
-    pub(crate) fn credentials(&self, cluster: &str) -> String {
-        format!("{cluster}{}", self.credentials)
-    }
-
-    /// The Secret with the CA of the engine's certificates.
-    pub(crate) fn authority(&self, cluster: &str) -> String {
-        format!("{cluster}{}", self.authority)
-    }
-
-    /// The name in the engine's certificates.
-    pub(crate) fn server(&self, cluster: &str) -> String {
-        format!("{cluster}{}", self.server)
-    }
-}
-
-/// The selector of the pods, and how to reach their engine.
-#[derive(Debug)]
-pub(crate) struct Pods {
-    pub(crate) selector: LabelSelector,
-    pub(crate) reached: Reachability,
 }
 
 /// Settings of the engine in the SearchCluster, and the issuer of the managers' certificate: from the
 /// command line, or found.
-#[derive(Debug, Default)]
-pub(crate) struct Wanted {
-    pub(crate) engine_http: bool,
-    pub(crate) engine_ca: Option<String>,
-    pub(crate) server_name: Option<String>,
-    pub(crate) credentials: Option<String>,
-    pub(crate) is_cert_managers: bool,
+struct Wanted {
+    engine_http: bool,
+    engine_ca: Option<String>,
+    server_name: Option<String>,
+    credentials: Option<String>,
+    is_cert_managers: bool,
 }
 
 /// The SearchCluster, or the setting that is missing and how to give it. The reconciler itself finds the
 /// config's sources in the pods.
 fn search_cluster(
     names: &SecretNames,
-    pods: &Pods,
+    selector: &LabelSelector,
+    reached: Reachability,
     wanted: &Wanted,
 ) -> Result<Value, &'static str> {
-    let mut engine = match (&wanted.engine_ca, wanted.engine_http, pods.reached.has_tls) {
+    let mut engine = match (&wanted.engine_ca, wanted.engine_http, reached.has_tls) {
         (Some(ca), _, _) => json!({ "scheme": "https", "caSecret": ca }),
         (None, true, _) | (None, false, Some(false)) => json!({ "scheme": "http" }),
         (None, false, Some(true)) => {
             return Err(
-                "the engine has TLS: run it again with --engine-ca SECRET, the Secret with the \
-                        CA of its certificates as ca.crt",
+                "the engine has TLS: run it again with --engine-ca SECRET, the Secret with \
+                        the CA of its certificates as ca.crt",
             );
         }
         (None, false, None) => {
-            return Err(
-                "it is unknown whether the engine has TLS: run it again with --engine-http, or \
-                        with --engine-ca SECRET, the Secret with the CA of its certificates as ca.crt",
-            );
+            return Err("it is unknown whether the engine has TLS: run it again with \
+                        --engine-http, or with --engine-ca SECRET, the Secret with the CA of its \
+                        certificates as ca.crt");
         }
     };
-    if pods.reached.port != 9200 {
-        engine["port"] = json!(pods.reached.port);
+    if reached.port != 9200 {
+        engine["port"] = json!(reached.port);
     }
     if let Some(name) = &wanted.server_name {
         engine["serverName"] = json!(name);
@@ -365,7 +347,7 @@ fn search_cluster(
         "apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster",
         "metadata": { "name": names.cluster },
         "spec": {
-            "pods": { "selector": pods.selector },
+            "pods": { "selector": selector },
             "engine": engine,
             "manager": { "caSecret": ca, "auth": { "serviceAccountToken": {} } },
         },
@@ -373,7 +355,7 @@ fn search_cluster(
 }
 
 /// Parses labels such as `app=logs,role=data`.
-pub(crate) fn labels(text: &str) -> Option<BTreeMap<String, String>> {
+fn labels(text: &str) -> Option<BTreeMap<String, String>> {
     let label = |label: &str| {
         let (key, value) = label.split_once('=')?;
         let (key, value) = (key.trim(), value.trim_start_matches('=').trim());
@@ -393,19 +375,14 @@ mod tests {
         for operator in OPERATORS {
             for name in [
                 format!("`{}: logs`", operator.label),
-                format!("`{}`", operator.credentials("logs")),
-                format!("`{}`", operator.authority("logs")),
-                format!("`{}`", operator.server("logs")),
+                format!("`logs{}`", operator.credentials),
+                format!("`logs{}`", operator.authority),
+                format!("`logs{}`", operator.server),
             ] {
                 assert!(document.contains(&name), "{name}");
             }
         }
     }
-}
-
-#[cfg(test)]
-mod skeleton_tests {
-    use super::*;
 
     #[test]
     fn labels_are_read_as_kubectl_reads_them() {

@@ -2,14 +2,16 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::Resource;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stayput_kube_access::apiserver::Objects;
 use stayput_kube_access::certificates::{is_ours, precondition};
 use stayput_kube_access::cluster::SearchCluster;
 
 use crate::apiserver::ApiError;
-use crate::init::{InitObject, InitResult};
+use crate::init::{InitError, InitObject, InitResult};
 use crate::session::Session;
 
 /// A kind of objects that `init` creates.
@@ -73,10 +75,6 @@ impl<'a> Made<'a> {
         });
     }
 
-    pub(crate) fn left(&mut self, kind: Kind, name: &str, message: &str) {
-        self.note(kind, name, InitResult::Left, message);
-    }
-
     fn objects(&self, kind: Kind) -> Objects<DynamicObject> {
         let objects = self.session.api().dynamic(&kind.api_resource(), &self.session.namespace);
         objects.dry_run(self.dry_run)
@@ -88,6 +86,15 @@ impl<'a> Made<'a> {
         name: &str,
     ) -> Result<Option<DynamicObject>, ApiError> {
         self.objects(kind).find(name).await
+    }
+
+    /// The object as the type of its kind.
+    pub(crate) async fn find_as<K>(&self, kind: Kind, name: &str) -> Result<Option<K>, InitError>
+    where
+        K: Resource + DeserializeOwned,
+    {
+        let there = self.find(kind, name).await?;
+        there.map(|there| there.try_parse()).transpose().map_err(InitError::Answer)
     }
 
     pub(crate) async fn create(
@@ -127,7 +134,7 @@ impl<'a> Made<'a> {
                     "it was not made by stayput: delete it and run `init` again if it is not to stay; \
                      it would be for {use_of}"
                 );
-                self.left(kind, &name, &remedy);
+                self.note(kind, &name, InitResult::Left, &remedy);
                 return Ok(());
             }
             Some(there) => {

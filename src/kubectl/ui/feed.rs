@@ -81,11 +81,7 @@ impl Subject {
     /// Reads everything, if the SearchCluster exists.
     pub(crate) async fn read(&self) -> Result<Option<ClusterRead>, ApiError> {
         let Some(cluster) = self.cluster().await? else { return Ok(None) };
-        let pods = match apiserver::selector(&cluster) {
-            Ok(_) => apiserver::pods(&self.client, &cluster).await?,
-            // The status says what is wrong with the spec.
-            Err(_) => Vec::new(),
-        };
+        let pods = selection::pods(&self.client, &cluster).await?;
         let (zones, reconciler) = tokio::join!(self.zones(), Box::pin(self.reconciler()));
         Ok(Some(ClusterRead { cluster, pods, zones, reconciler }))
     }
@@ -125,15 +121,14 @@ impl Subject {
                 return;
             }
             sleep(self.pace.retry).await;
-            model = match timeout(self.pace.answer, self.read()).await {
-                Ok(Ok(Some(read))) => {
+            model = match self.in_time(self.read()).await {
+                Ok(Some(read)) => {
                     let model = read.model(model);
                     found = Some(read);
                     model
                 }
-                Ok(Ok(None)) => model.deleted(now()),
-                Ok(Err(error)) => model.lost(error.to_string()),
-                Err(_) => model.lost(self.no_answer()),
+                Ok(None) => model.deleted(now()),
+                Err(why) => model.lost(why),
             };
             publish(&out, &model);
         }
@@ -162,27 +157,22 @@ impl Subject {
             tokio::select! {
                 () = out.closed() => return model,
                 event = clusters.next() => match event {
-                    Some(Ok(event)) => objects.apply_cluster(Some(event)),
+                    Some(Ok(event)) => objects.apply_cluster(&event),
                     Some(Err(_)) | None => return model,
                 },
                 event = pods.next() => match event {
-                    Some(Ok(event)) => objects.apply_pod(Some(event)),
+                    Some(Ok(event)) => objects.apply_pod(&event),
                     Some(Err(_)) | None => return model,
                 },
-                _ = checks.tick() => match timeout(self.pace.answer, self.cluster()).await {
-                    Ok(Ok(checked)) if is_version_of(checked.as_ref(), &objects) => {
+                _ = checks.tick() => match self.in_time(self.cluster()).await {
+                    Ok(checked) if is_version_of(checked.as_ref(), &objects) => {
                         model = model.with_reconciler(Box::pin(self.reconciler()).await);
                         publish(out, &model);
                         continue;
                     }
-                    Ok(Ok(_)) => return model,
-                    Ok(Err(error)) => {
-                        model = model.lost(error.to_string());
-                        publish(out, &model);
-                        return model;
-                    }
-                    Err(_) => {
-                        model = model.lost(self.no_answer());
+                    Ok(_) => return model,
+                    Err(why) => {
+                        model = model.lost(why);
                         publish(out, &model);
                         return model;
                     }
@@ -191,35 +181,39 @@ impl Subject {
             // What has arrived already belongs to the same page.
             while let Some(event) = clusters.next().now_or_never() {
                 let Some(Ok(event)) = event else { return model };
-                objects.apply_cluster(Some(event));
+                objects.apply_cluster(&event);
             }
             while let Some(event) = pods.next().now_or_never() {
                 let Some(Ok(event)) = event else { return model };
-                objects.apply_pod(Some(event));
+                objects.apply_pod(&event);
             }
-            let Some((cluster, pods)) = objects.complete() else { continue };
+            let Some(pods) = objects.pods() else { continue };
             // Gone, or it selects other pods.
-            let Some(cluster) = cluster.cloned().map(SearchCluster::completed) else {
-                return model;
-            };
+            let Some(cluster) = objects.cluster() else { return model };
+            let cluster = Arc::unwrap_or_clone(cluster).completed();
             if apiserver::selector(&cluster).ok().as_ref() != Some(&selector) {
                 return model;
             }
-            let pods: Vec<&Pod> = pods.collect();
-            model = model.read(&cluster, pods.iter().copied(), &found.zones, now());
+            model = model.read(&cluster, pods.iter().map(Arc::as_ref), &found.zones, now());
             publish(out, &model);
         }
     }
 
-    fn no_answer(&self) -> String {
-        format!("the apiserver did not answer within {} s", self.pace.answer.as_secs())
+    /// The answer, or why there is none.
+    async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<T, String> {
+        let limit = self.pace.answer;
+        let late = |_| format!("the apiserver did not answer within {} s", limit.as_secs());
+        timeout(limit, answer).await.map_err(late)?.map_err(|error| error.to_string())
     }
 }
 
 /// True if the watch has delivered the version that was read.
 fn is_version_of(checked: Option<&SearchCluster>, objects: &Objects) -> bool {
     let version = |cluster: &SearchCluster| cluster.metadata.resource_version.clone();
-    checked.map(version) == objects.cluster().map(version)
+    checked.map(version) == objects.cluster().as_deref().map(version)
 }
 
 /// Publishes the page, unless it is the same.

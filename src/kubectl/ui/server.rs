@@ -108,7 +108,7 @@ fn not_found(what: &str) -> Response<Body> {
 
 /// The requested page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Route<'a> {
+enum Route<'a> {
     /// The only cluster, or the list.
     First,
     List,
@@ -121,7 +121,7 @@ pub(crate) enum Route<'a> {
     Unknown,
 }
 
-pub(crate) fn route(path: &str) -> Route<'_> {
+fn route(path: &str) -> Route<'_> {
     match path {
         "/" => return Route::First,
         "/clusters" => return Route::List,
@@ -150,7 +150,7 @@ pub(crate) struct Keys {
 
 /// Decision about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+enum Access {
     Granted,
     /// The request has the token in its address: set the cookie, and redirect to the address without it.
     Enter,
@@ -173,7 +173,7 @@ impl Keys {
         format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name(), self.token)
     }
 
-    pub(crate) fn access(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Access {
+    fn access(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Access {
         if !self.is_our_address(headers) {
             return Access::Denied(
                 StatusCode::MISDIRECTED_REQUEST,
@@ -240,9 +240,9 @@ const PROTECTION: [(&str, &str); 6] = [
     ("cache-control", "no-store"),
 ];
 
-pub(crate) const HTML: &str = "text/html; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
 
-pub(crate) fn answer(status: StatusCode, kind: &'static str, body: Body) -> Response<Body> {
+fn answer(status: StatusCode, kind: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -253,11 +253,7 @@ pub(crate) fn answer(status: StatusCode, kind: &'static str, body: Body) -> Resp
     response
 }
 
-pub(crate) fn text(
-    status: StatusCode,
-    kind: &'static str,
-    body: impl Into<Bytes>,
-) -> Response<Body> {
+fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Body> {
     answer(status, kind, Full::new(body.into()).boxed_unsync())
 }
 
@@ -271,7 +267,7 @@ fn redirect(to: &str) -> Response<Body> {
     response
 }
 
-pub(crate) const KIND: &str = "text/event-stream";
+const KIND: &str = "text/event-stream";
 
 /// Interval of a comment while nothing changes, so that a reader that is gone is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -335,12 +331,6 @@ mod tests {
             assert_eq!(route(path), Route::Unknown, "{path}");
         }
     }
-}
-
-#[cfg(test)]
-mod access_tests {
-    use super::*;
-    use hyper::header::HeaderName;
 
     fn access(method: Method, uri: &str, headers: &[(HeaderName, &'static str)]) -> Access {
         let keys = Keys { port: 4711, token: "secret".into() };

@@ -1,5 +1,7 @@
 //! An apiserver that accepts connections and never answers.
 
+mod availability;
+
 use std::cell::Cell;
 use std::io;
 use std::time::Duration;
