@@ -19,7 +19,7 @@ use stayput_restart::{Request, Strategy};
 
 use crate::apiserver::ApiError;
 use crate::error::Exit;
-use crate::format::{NOT_PROCESSED, node_count};
+use crate::format::{NOT_PROCESSED, names_are, node_count};
 use crate::selection::SelectionError;
 use crate::session::Session;
 use crate::snapshot::DatedForecast;
@@ -321,7 +321,7 @@ pub(crate) enum ActionError {
     #[error("{0} has no restart under way and no request for one")]
     NoRestart(String),
 
-    #[error("{} already asked for; {node}: {error}; to take that back: `{back}`", are(done))]
+    #[error("{} already asked for; {node}: {error}; to take that back: `{back}`", names_are(done))]
     Partly { done: Vec<String>, node: String, error: Box<Self>, back: String },
     #[error("the pod of {0} no longer exists")]
     PodGone(String),
@@ -330,10 +330,6 @@ pub(crate) enum ActionError {
          changed"
     )]
     KeptStoppedBySpec { cluster: String, node: String, edit: String },
-}
-
-fn are(nodes: &[String]) -> String {
-    format!("{} {}", nodes.join(", "), if nodes.len() == 1 { "is" } else { "are" })
 }
 
 impl ActionError {

@@ -412,6 +412,13 @@ impl ScopeArgs {
     pub(crate) fn is_given(&self) -> bool {
         self.strategy_and_target() != (Strategy::Rolling, Target::default())
     }
+
+    /// The request for a dry run, if any of these options is given.
+    pub(crate) fn dry_run(&self) -> Option<Request> {
+        let (strategy, target) = self.strategy_and_target();
+        let request = Request { id: "dry-run".into(), strategy, target, ..Request::default() };
+        self.is_given().then_some(request)
+    }
 }
 
 #[derive(Debug, Args)]

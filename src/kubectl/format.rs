@@ -42,6 +42,11 @@ pub(crate) fn node_count(count: usize) -> String {
     if count == 1 { "1 node".into() } else { format!("{count} nodes") }
 }
 
+/// `logs-0 is`, `logs-0, logs-1 are`.
+pub(crate) fn names_are(nodes: &[String]) -> String {
+    format!("{} {}", nodes.join(", "), if nodes.len() == 1 { "is" } else { "are" })
+}
+
 /// The text, or `-` where it is empty.
 pub(crate) const fn or_dash(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }

@@ -202,8 +202,9 @@ async fn plan(session: &Session, args: &PlanArgs, printer: &Printer) -> Result<(
     let view = selection::view(session, args.cluster.name.as_deref()).await?;
     // To a user who gives an address or a scope, the status alone is no answer.
     let needs_forecast = args.reconciler.address.is_some() || args.scope.is_given();
-    match snapshot::live(session, &view, args).await {
-        Ok(forecast) => print_forecast(&view, &forecast, printer),
+    let address = args.reconciler.address.as_deref();
+    match snapshot::snapshot(session, address, &view).await {
+        Ok(saved) => print_forecast(&view, &saved, &args.scope, printer),
         Err(error) if needs_forecast => Err(error.into()),
         Err(error) => {
             let why = options::into_quoted_commands(&error.to_string(), &view.options);
@@ -215,17 +216,18 @@ async fn plan(session: &Session, args: &PlanArgs, printer: &Printer) -> Result<(
 
 fn plan_in_snapshot(file: &Path, scope: &ScopeArgs, printer: &Printer) -> Result<(), Error> {
     let saved = snapshot_from_file(file)?;
-    let forecast = snapshot::from_saved(&saved, scope);
-    print_forecast(&ClusterView::from_snapshot(&saved), &forecast, printer)
+    print_forecast(&ClusterView::from_snapshot(&saved), &saved, scope, printer)
 }
 
 fn print_forecast(
     view: &ClusterView,
-    forecast: &DatedForecast,
+    saved: &Saved,
+    scope: &ScopeArgs,
     printer: &Printer,
 ) -> Result<(), Error> {
-    let page = text::forecast(view, forecast, printer.paint);
-    printer.page(&page, &PlanOutput::new(view, Ok(forecast)))?;
+    let forecast = DatedForecast::new(saved, scope.dry_run().as_ref());
+    let page = text::forecast(view, &forecast, printer.paint);
+    printer.page(&page, &PlanOutput::new(view, Ok(&forecast)))?;
     if forecast.forecast.is_refused { Err(Error::WouldBeRefused) } else { Ok(()) }
 }
 

@@ -15,7 +15,6 @@ use serde::Serialize;
 use stayput_restart::{Forecast, Request, Saved, Time, forecast};
 use tokio::time::timeout;
 
-use crate::args::{PlanArgs, ReconcilerArg, ScopeArgs};
 use crate::error::Exit;
 use crate::port_forward::{ForwardError, PortForward};
 use crate::session::Session;
@@ -190,42 +189,4 @@ impl DatedForecast {
         let Saved { snapshot, policy, .. } = saved;
         Self { observed_at: snapshot.now, forecast: forecast(snapshot, policy, request) }
     }
-}
-
-/// The dry run of `plan`, computed from a snapshot taken now.
-pub(crate) async fn live(
-    session: &Session,
-    view: &ClusterView,
-    args: &PlanArgs,
-) -> Result<DatedForecast, SnapshotError> {
-    let address = args.reconciler.address.as_deref();
-    let saved = snapshot(session, address, view).await?;
-    Ok(from_saved(&saved, &args.scope))
-}
-
-/// The dry run of `plan`, computed from a saved snapshot.
-pub(crate) fn from_saved(saved: &Saved, scope: &ScopeArgs) -> DatedForecast {
-    DatedForecast::new(saved, dry_run_request(scope).as_ref())
-}
-
-/// The dry run of a request, computed from a snapshot taken now.
-///
-/// # Errors
-/// If the reconciler gives no snapshot.
-pub(crate) async fn of_request(
-    session: &Session,
-    view: &ClusterView,
-    reconciler: &ReconcilerArg,
-    request: &Request,
-) -> Result<DatedForecast, SnapshotError> {
-    let address = reconciler.address.as_deref();
-    let saved = snapshot(session, address, view).await?;
-    Ok(DatedForecast::new(&saved, Some(request)))
-}
-
-/// The request for a dry run, if the command line names a scope.
-fn dry_run_request(scope: &ScopeArgs) -> Option<Request> {
-    let (strategy, target) = scope.strategy_and_target();
-    let request = Request { id: "dry-run".into(), strategy, target, ..Request::default() };
-    scope.is_given().then_some(request)
 }

@@ -137,8 +137,7 @@ impl ClusterView {
             }),
             status: cluster.status.clone(),
             pods: sorted_by_name(pods),
-            reconciler: Reconciler::default(),
-            options: String::new(),
+            ..Self::default()
         }
     }
 
@@ -153,20 +152,15 @@ impl ClusterView {
         Self {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
-            resource_version: String::new(),
             has_annotations: !cluster.annotations.is_empty(),
-            finalizers: Vec::new(),
             paused: cluster.paused,
-            faults: Vec::new(),
             deleting: cluster.deleting,
             on_config_change: policy.on_config_change,
             kept_stopped_by_spec: cluster.stopped.clone(),
             annotations: cluster.annotations.clone(),
-            sources_from: None,
             status: Some(SearchClusterStatus { observed_generation: None, report, ledger }),
             pods: sorted_by_name(snapshot.pods.iter().map(PodView::from_snapshot)),
-            reconciler: Reconciler::default(),
-            options: String::new(),
+            ..Self::default()
         }
     }
 

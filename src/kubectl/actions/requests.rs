@@ -11,6 +11,7 @@ use crate::args::RestartArgs;
 use crate::leader::Reconciler;
 use crate::options::into_quoted_commands;
 use crate::session::Session;
+use crate::snapshot::DatedForecast;
 use crate::view::ClusterView;
 use crate::{selection, snapshot, text};
 
@@ -63,9 +64,10 @@ async fn dry_run(
     args: &RestartArgs,
     request: &Request,
 ) -> ActionReport {
-    let forecast = snapshot::of_request(session, view, &args.reconciler, request).await;
-    let forecast =
-        forecast.map_err(|error| into_quoted_commands(&error.to_string(), &view.options));
+    let saved = snapshot::snapshot(session, args.reconciler.address.as_deref(), view).await;
+    let forecast = saved
+        .map(|saved| DatedForecast::new(&saved, Some(request)))
+        .map_err(|error| into_quoted_commands(&error.to_string(), &view.options));
     let is_refused = forecast.as_ref().is_ok_and(|dated| dated.forecast.is_refused);
     let result = if is_refused { ActionResult::WouldBeRefused } else { ActionResult::DryRun };
     let page = text::dry_run(view, request, forecast.as_ref());

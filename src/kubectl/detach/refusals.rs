@@ -9,6 +9,7 @@ use stayput_engine::{Allocation, record_path, restored};
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{annotation, shell_word};
 
+use crate::format::names_are;
 use crate::view::ClusterView;
 
 /// Why a cluster may not be detached now, and what to do.
@@ -24,7 +25,7 @@ pub(crate) enum Refusal {
     #[error(
         "{} kept stopped, and nobody would start them: `{start}` first, and take them out of \
          spec.stopped",
-        is_or_are(nodes)
+        names_are(nodes)
     )]
     KeptStopped { nodes: Vec<String>, start: String },
     #[error("restart {id} has not ended: wait for it with `{watch}`, or add --cancel")]
@@ -36,10 +37,6 @@ pub(crate) enum Refusal {
         commands.join("\n")
     )]
     NoReconciler { why: String, commands: Vec<String>, remove_finalizer: String },
-}
-
-fn is_or_are(nodes: &[String]) -> String {
-    format!("{} {}", nodes.join(", "), if nodes.len() == 1 { "is" } else { "are" })
 }
 
 /// Passes if the cluster may be detached now. `no_reconciler` has the reason if no reconciler works.

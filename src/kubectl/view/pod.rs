@@ -106,7 +106,6 @@ impl PodView {
         Self {
             name: pod.name.clone(),
             uid: pod.uid.clone(),
-            resource_version: String::new(),
             has_annotations: !pod.annotations.is_empty(),
             node: pod.node.clone(),
             exec_manager: exec_manager(&pod.name, pod.container.as_deref(), pod.program.as_deref()),
@@ -120,7 +119,7 @@ impl PodView {
                 Sources::Unknown(message) => Some(message.clone()),
                 Sources::Checksum(_) | Sources::Absent(_) => None,
             },
-            unwatched: vec![],
+            ..Self::default()
         }
     }
 
