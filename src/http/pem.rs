@@ -26,7 +26,7 @@ pub fn certificates(name: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static
 /// The CAs of a document, to check certificates with. `name` is the document's, for messages.
 ///
 /// # Errors
-/// Those of [`certificates`], or a certificate of them cannot be used.
+/// The errors of [`certificates`], or a certificate that cannot be used.
 pub fn roots(name: &str, pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(name, pem)? {
@@ -93,7 +93,7 @@ impl Validity {
         each.max_by_key(|one| one.not_after)
     }
 
-    /// Whether the validity has ended at `now`, or ends soon.
+    /// The time until the validity ends, seen from `now`, as far as it has to be reported.
     pub fn expiry(&self, now: u64) -> Expiry {
         if now > self.not_after {
             Expiry::Over
@@ -128,7 +128,7 @@ pub enum Expiry {
     Later,
     /// Soon: it has to be renewed.
     Soon,
-    /// It has expired.
+    /// The certificate has expired.
     Over,
 }
 

@@ -170,7 +170,7 @@ pub(super) async fn wait(
     }
 }
 
-/// What a command prints: the API's answers as they are with `--json`, otherwise each change.
+/// Prints for a command: with `--json` the API's answers as they are, otherwise each change.
 pub(super) struct Report<'a> {
     out: &'a mut dyn Write,
     json: bool,
