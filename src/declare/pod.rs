@@ -58,8 +58,6 @@ fn make_archive(distribution: Distribution, template: &mut Value) {
 }
 
 fn base(cluster: &Cluster, manager: &Manager<'_>, image: &str) -> Value {
-    let mut volumes = manager.volumes();
-    move_behind(&mut volumes, "stayput-config", "stayput-state");
     json!({
         "metadata": { "annotations": { "kubectl.kubernetes.io/default-container": cluster.engine.distribution.name() } },
         "spec": {
@@ -83,7 +81,7 @@ fn base(cluster: &Cluster, manager: &Manager<'_>, image: &str) -> Value {
             } },
             "initContainers": [init_container(image, locked())],
             "containers": [container(cluster, manager)],
-            "volumes": volumes,
+            "volumes": manager.volumes(),
         },
     })
 }
@@ -95,9 +93,7 @@ fn locked() -> Value {
 fn container(cluster: &Cluster, manager: &Manager<'_>) -> Value {
     let distribution = cluster.engine.distribution;
     let mut mounts = manager.mounts();
-    move_behind(&mut mounts, "stayput-config", "stayput-state");
     mounts.push(json!({ "name": DATA, "mountPath": distribution.image().data() }));
-    move_behind(&mut mounts, DATA, "stayput-jwks");
     json!({
         "name": distribution.name(),
         "image": cluster.engine.image(),
@@ -119,7 +115,6 @@ fn environment(cluster: &Cluster, manager: &Manager<'_>) -> Vec<Value> {
     let engine = &cluster.engine;
     let field = |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } });
     let mut all = manager.variables();
-    move_behind(&mut all, "STAYPUT_JWT_ISSUER", "STAYPUT_TERMINATION_GRACE");
     all.extend([field(POD_NAME, "metadata.name"), field(POD_IP, "status.podIP")]);
     if !engine.has_minimum_master_nodes() {
         all.push(bootstrap::variable(cluster));
@@ -131,15 +126,6 @@ fn environment(cluster: &Cluster, manager: &Manager<'_>) -> Vec<Value> {
         }
     }
     all
-}
-
-/// Moves the element of this name behind another one: to the place that it has in existing templates, since another
-/// order would be another revision of every set.
-fn move_behind(list: &mut Vec<Value>, name: &str, behind: &str) {
-    let Some(from) = list.iter().position(|one| one["name"] == name) else { return };
-    let element = list.remove(from);
-    let to = list.iter().position(|one| one["name"] == behind).map_or(list.len(), |at| at + 1);
-    list.insert(to, element);
 }
 
 /// How the manager asks its engine if it is ready: with the CA and the login with which the reconciler asks it. `None`
