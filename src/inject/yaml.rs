@@ -337,10 +337,8 @@ fn size(value: &Value) -> usize {
     NODE + inner
 }
 
-/// The end of a `
-/// ` or `>` scalar: before the newline of its last line. Empty lines behind it belong to it only if they
-/// are kept (`
-/// +`), so that they are in its value.
+/// The end of a `|` or `>` scalar: before the newline of its last line. Empty lines behind it belong to it only
+/// if they are kept (`|+`), so that they are in its value.
 fn block_scalar_end(source: &str, value: &str) -> usize {
     let keeps = value.ends_with("\n\n") || value.trim_end_matches('\n').is_empty();
     if !keeps {

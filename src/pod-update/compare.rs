@@ -10,7 +10,7 @@ use crate::content::Content;
 use crate::difference::{Leaf, Path, Segment, differences};
 use crate::fields::{Rule, rule, tolerations_step};
 use crate::resources::resize_step;
-use crate::template::{containers, is_made_anew, is_sidecar, run_once, run_once_step};
+use crate::template::{container, elements, has_sidecar, is_made_anew, run_once, run_once_step};
 use crate::update::{UpdateStep, without_another_container};
 use crate::uses::{Arrival, Use, files_of_the_pod, uses};
 
@@ -132,7 +132,7 @@ fn restarted_at() -> Segment {
 fn image(leaf: &Leaf, wanted: &Value, engine_container: &str) -> UpdateStep {
     let container = leaf.path.container();
     let before_others = leaf.path.is_in("spec.initContainers");
-    if before_others && !is_sidecar(container, wanted) {
+    if before_others && !has_sidecar(wanted, container) {
         UpdateStep::Replace
     } else if container == Some(engine_container) && !before_others {
         UpdateStep::Container
@@ -184,8 +184,7 @@ fn shown(path: &Path, value: &Value) -> Option<String> {
     match path.segments() {
         // Containers, in another order.
         [Segment::Field(spec), Segment::Field(list)] if spec == "spec" && is_containers(list) => {
-            let containers = value.as_array().into_iter().flatten();
-            let names = containers.filter_map(|container| container["name"].as_str());
+            let names = elements(value).filter_map(|container| container["name"].as_str());
             Some(names.collect::<Vec<_>>().join(", "))
         }
         // A container that is added or removed.
@@ -242,16 +241,14 @@ fn shown_labels(
     }
     let field = format!("metadata.{map}['{key}']");
     let shows = |variable: &Value| variable["valueFrom"]["fieldRef"]["fieldPath"] == *field;
-    let engine =
-        containers(wanted, "containers").filter(|container| container["name"] == engine_container);
-    let once = run_once(wanted);
     // A file may have all of them. Each restart that a person asks for has another annotation.
     let is_asked = key == RESTARTED_AT;
     let has_it = |item: &Value| {
         let path = item["fieldRef"]["fieldPath"].as_str().unwrap_or_default();
         path == field || path == format!("metadata.{map}") && !is_asked
     };
-    let read: Vec<&Value> = engine.chain(once).collect();
+    let read: Vec<&Value> =
+        container(wanted, engine_container).into_iter().chain(run_once(wanted)).collect();
     let files = shown_files(wanted, &read, has_it);
     let variables = read.into_iter().flat_map(|one| {
         let list = if one["name"] == engine_container { "containers" } else { "initContainers" };
@@ -261,8 +258,7 @@ fn shown_labels(
 }
 
 fn mounts(container: &Value, volume: &Value) -> bool {
-    let mut mounts = container["volumeMounts"].as_array().into_iter().flatten();
-    mounts.any(|mount| mount["name"] == *volume)
+    elements(&container["volumeMounts"]).any(|mount| mount["name"] == *volume)
 }
 
 /// Variables that show an amount of CPU or memory: of the engine's container, which gets another value only in a
@@ -290,17 +286,17 @@ fn shown_amounts(
         let shows = |variable: &Value| is_it(&variable["valueFrom"]["resourceFieldRef"], &own);
         variables(list, one, shows, step)
     };
-    let engine =
-        containers(wanted, "containers").filter(|container| container["name"] == engine_container);
-    let of_engine = engine.flat_map(|one| of("containers", one, UpdateStep::Container));
+    let mut all = Vec::new();
+    if let Some(engine) = container(wanted, engine_container) {
+        all.extend(of("containers", engine, UpdateStep::Container));
+    }
     let once: Vec<&Value> = run_once(wanted).collect();
-    let of_once = once
-        .iter()
-        .flat_map(|one| of("initContainers", one, UpdateStep::Replace))
-        .collect::<Vec<_>>();
+    for init in &once {
+        all.extend(of("initContainers", init, UpdateStep::Replace));
+    }
     // The reference of a file always names its container.
-    let files = shown_files(wanted, &once, |item| is_it(&item["resourceFieldRef"], ""));
-    of_engine.chain(of_once).chain(files).collect()
+    all.extend(shown_files(wanted, &once, |item| is_it(&item["resourceFieldRef"], "")));
+    all
 }
 
 /// The volumes of these containers with a file that shows a changing value.
@@ -328,8 +324,8 @@ fn variables(
     step: UpdateStep,
 ) -> Vec<Difference> {
     let name = |named: &Value| named["name"].as_str().unwrap_or_default().to_owned();
-    let all = container["env"].as_array().into_iter().flatten();
-    all.filter(|variable| shows(variable))
+    elements(&container["env"])
+        .filter(|variable| shows(variable))
         .map(|variable| Difference {
             field: format!("spec.{list}[{}].env[{}]", name(container), name(variable)),
             from: None,

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::content::Source;
-use crate::template::containers;
+use crate::template::{container, elements};
 use crate::uses::{Part, SERVICE_ACCOUNT, kind, parts, volume};
 
 /// The engine's config as a pod mounts it.
@@ -108,9 +108,7 @@ pub fn mounted_config(
     template: &Value,
     engine_container: &str,
 ) -> Result<MountedConfig, ConfigNotFound> {
-    let mut all = containers(template, "containers");
-    let container = all.find(|container| container["name"] == engine_container);
-    let container = container.ok_or(ConfigNotFound::NoDirectory)?;
+    let container = container(template, engine_container).ok_or(ConfigNotFound::NoDirectory)?;
     let directories = manager_option(container, "config")?;
     if directories.is_empty() {
         return Err(ConfigNotFound::NoDirectory);
@@ -142,7 +140,7 @@ fn of_directory(
     if !path.starts_with('/') {
         return Err(ConfigNotFound::Relative(directory));
     }
-    let mounts = || container["volumeMounts"].as_array().into_iter().flatten();
+    let mounts = || elements(&container["volumeMounts"]);
     let below = |mount: &&Value| components(mount_path(mount)).starts_with(&components(path));
     if mounts().filter(below).any(is_part_of_volume) {
         return Err(ConfigNotFound::SubPath(directory));
@@ -178,7 +176,7 @@ fn of_directory(
 
 /// Kind of a source in a projected volume that is no Secret and no ConfigMap, if there is one.
 fn other_source(volume: &Value) -> Option<String> {
-    let sources = volume["projected"]["sources"].as_array().into_iter().flatten();
+    let sources = elements(&volume["projected"]["sources"]);
     let kinds = sources.filter_map(Value::as_object).flatten();
     let mut others = kinds.filter(|(kind, value)| {
         !value.is_null() && !["secret", "configMap"].contains(&kind.as_str())
@@ -224,8 +222,7 @@ const OWN: [&str; 8] = [
 /// Objects that the engine's container mounts as a whole and its manager does not watch, without those that
 /// the manager reads itself. Empty if the template does not say which, or has no manager.
 pub fn unwatched(template: &Value, engine_container: &str) -> Vec<Unwatched> {
-    let mut all = containers(template, "containers");
-    let container = all.find(|container| container["name"] == engine_container);
+    let container = container(template, engine_container);
     container.and_then(|container| of_container(template, container).ok()).unwrap_or_default()
 }
 
@@ -241,7 +238,7 @@ fn of_container(template: &Value, container: &Value) -> Result<Vec<Unwatched>, N
     }
     let is_below =
         |path: &str, directory: &str| components(path).starts_with(&components(directory));
-    let mounts = || container["volumeMounts"].as_array().into_iter().flatten();
+    let mounts = || elements(&container["volumeMounts"]);
     let is_watched =
         |mount: &Value| watched.iter().any(|directory| is_below(mount_path(mount), directory));
     let is_own = |mount: &Value| own.iter().any(|file| is_below(file, mount_path(mount)));

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::difference::{Leaf, Segment};
-use crate::template::{containers, is_sidecar, with_sizes_of};
+use crate::template::{containers, has_sidecar, with_sizes_of};
 use crate::update::UpdateStep;
 
 /// The step for a change of a container's resources. Source: `ValidatePodResize` of Kubernetes 1.34.
@@ -28,7 +28,7 @@ pub(crate) fn resize_step(
     let possible = may_resize
         && of_cpu_or_memory
         && leaf.to.is_some()
-        && (field(1) == "containers" || is_sidecar(leaf.path.container(), wanted))
+        && (field(1) == "containers" || has_sidecar(wanted, leaf.path.container()))
         && quality(wanted) == quality(actual)
         && quality(&with_sizes_of(wanted, actual)) == quality(actual)
         && ![wanted, actual].into_iter().any(cannot_be_resized);

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::template::{container, elements};
+
 /// Settings by their full names: `cluster.name`. A list has its elements with commas between them.
 pub type Settings = BTreeMap<String, String>;
 
@@ -67,15 +69,10 @@ const OF_IMAGES: [(&str, &str); 5] = [
 /// The settings that [`needs_coordinated`] reads, as this container of a template gives them. A value that the
 /// template does not have itself is not known.
 #[must_use]
-pub fn container_settings(template: &Value, container: &str) -> Settings {
+pub fn container_settings(template: &Value, name: &str) -> Settings {
     let mut found = Settings::new();
-    let containers = template["spec"]["containers"].as_array();
-    let Some(container) =
-        containers.into_iter().flatten().find(|one| one["name"].as_str() == Some(container))
-    else {
-        return found;
-    };
-    for variable in container["env"].as_array().into_iter().flatten() {
+    let Some(container) = container(template, name) else { return found };
+    for variable in elements(&container["env"]) {
         if let (Some(name), Some(value)) = (variable["name"].as_str(), variable["value"].as_str())
             && let Some(setting) = setting_of(name)
         {

@@ -15,21 +15,34 @@ pub(crate) fn containers<'a>(
     template["spec"][list].as_array().into_iter().flatten()
 }
 
+/// The container of this name in the template, unless it is an init container.
+pub(crate) fn container<'a>(template: &'a Value, name: &str) -> Option<&'a Value> {
+    containers(template, "containers").find(|container| container["name"] == name)
+}
+
+/// The elements of a list of the template; none if it has no such list.
+pub(crate) fn elements(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
 /// True if the kubelet makes the container anew when its process has ended with code 0: unless it has a
 /// policy of its own, or rules (Kubernetes 1.34 and later). Pods of a StatefulSet have `Always`.
-pub fn is_made_anew(template: &Value, container: &str) -> bool {
-    let found = containers(template, "containers").find(|each| each["name"] == container);
-    let Some(found) = found else { return true };
+pub fn is_made_anew(template: &Value, name: &str) -> bool {
+    let Some(found) = container(template, name) else { return true };
     let has_rules = found["restartPolicyRules"].as_array().is_some_and(|rules| !rules.is_empty());
     let policy = &found["restartPolicy"];
     !has_rules && (policy.is_null() || policy == "Always")
 }
 
 /// True for an init container that runs as long as the pod.
-pub(crate) fn is_sidecar(container: Option<&str>, template: &Value) -> bool {
-    let found = containers(template, "initContainers")
-        .find(|each| each.get("name").and_then(Value::as_str) == container);
-    found.is_some_and(|each| each["restartPolicy"] == "Always")
+fn is_sidecar(init_container: &Value) -> bool {
+    init_container["restartPolicy"] == "Always"
+}
+
+/// True if the template has an init container of this name that runs as long as the pod.
+pub(crate) fn has_sidecar(template: &Value, name: Option<&str>) -> bool {
+    let mut sidecars = containers(template, "initContainers").filter(|one| is_sidecar(one));
+    sidecars.any(|one| one["name"].as_str() == name)
 }
 
 /// The init container of `kubectl stayput inject --warm`. It makes an archive of classes, which a JVM that it does
@@ -38,8 +51,7 @@ pub const WARM_CONTAINER: &str = "stayput-warm";
 
 /// Init containers of a template that run once.
 pub(crate) fn run_once(template: &Value) -> impl Iterator<Item = &Value> {
-    containers(template, "initContainers")
-        .filter(|container| !is_sidecar(container["name"].as_str(), template))
+    containers(template, "initContainers").filter(|container| !is_sidecar(container))
 }
 
 /// True if the init container of this name runs once.

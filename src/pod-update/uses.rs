@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::content::{Source, SourceKind};
 use crate::difference::Path;
 use crate::mounted_config::components;
-use crate::template::{containers, is_sidecar, runs_once};
+use crate::template::{containers, elements, run_once, runs_once};
 
 /// How a changed content gets to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,10 +57,8 @@ pub fn uses(template: &Value, container_name: &str) -> BTreeSet<Use> {
         }
     }
     let mut before = BTreeSet::new();
-    for container in containers(template, "initContainers") {
-        if !is_sidecar(container["name"].as_str(), template) {
-            of_container(template, "initContainers", container, &mut before);
-        }
+    for container in run_once(template) {
+        of_container(template, "initContainers", container, &mut before);
     }
     let also_read = |each: &Use| {
         found
@@ -90,7 +88,7 @@ fn of_container(template: &Value, list: &str, container: &Value, found: &mut BTr
             field: field.to_string(),
         }));
     };
-    for variable in container["env"].as_array().into_iter().flatten() {
+    for variable in elements(&container["env"]) {
         let field = at.field("env").element(variable["name"].as_str().unwrap_or_default());
         for (reference, kind) in
             [("secretKeyRef", SourceKind::Secret), ("configMapKeyRef", SourceKind::ConfigMap)]
@@ -100,13 +98,13 @@ fn of_container(template: &Value, list: &str, container: &Value, found: &mut BTr
             add(source(kind, &from["name"]), key, Arrival::NewContainer, &field);
         }
     }
-    for from in container["envFrom"].as_array().into_iter().flatten() {
+    for from in elements(&container["envFrom"]) {
         let field = at.field("envFrom");
         let secret = source(SourceKind::Secret, &from["secretRef"]["name"]);
         let config_map = source(SourceKind::ConfigMap, &from["configMapRef"]["name"]);
         add(secret.or(config_map), None, Arrival::NewContainer, &field);
     }
-    let mounts = container["volumeMounts"].as_array().into_iter().flatten();
+    let mounts = elements(&container["volumeMounts"]);
     for mount in mounts.filter(|mount| mount["mountPath"] != SERVICE_ACCOUNT) {
         let field =
             at.field("volumeMounts").element(mount["mountPath"].as_str().unwrap_or_default());
@@ -157,7 +155,7 @@ pub(crate) fn parts(volume: &Value) -> Vec<Part> {
     let mut found = Vec::new();
     found.extend(part(&volume["secret"], "secretName", SourceKind::Secret));
     found.extend(part(&volume["configMap"], "name", SourceKind::ConfigMap));
-    for source in volume["projected"]["sources"].as_array().into_iter().flatten() {
+    for source in elements(&volume["projected"]["sources"]) {
         found.extend(part(&source["secret"], "name", SourceKind::Secret));
         found.extend(part(&source["configMap"], "name", SourceKind::ConfigMap));
     }
@@ -165,16 +163,15 @@ pub(crate) fn parts(volume: &Value) -> Vec<Part> {
 }
 
 /// The volumes with a file of the pod's own labels, annotations and the like (`downwardAPI`) for which this is true.
-pub(crate) fn files_of_the_pod<'a>(
-    template: &'a Value,
+pub(crate) fn files_of_the_pod(
+    template: &Value,
     has: impl Fn(&Value) -> bool,
-) -> impl Iterator<Item = &'a Value> {
-    let items = |shown: &'a Value| shown["items"].as_array().into_iter().flatten();
-    let volumes = template["spec"]["volumes"].as_array().into_iter().flatten();
+) -> impl Iterator<Item = &Value> {
+    let volumes = elements(&template["spec"]["volumes"]);
     volumes.filter(move |volume| {
-        let projected = volume["projected"]["sources"].as_array().into_iter().flatten();
-        let of_sources = projected.flat_map(|source| items(&source["downwardAPI"]));
-        items(&volume["downwardAPI"]).chain(of_sources).any(&has)
+        let projected = elements(&volume["projected"]["sources"]);
+        let of_sources = projected.flat_map(|source| elements(&source["downwardAPI"]["items"]));
+        elements(&volume["downwardAPI"]["items"]).chain(of_sources).any(&has)
     })
 }
 
@@ -187,7 +184,7 @@ pub(crate) fn kind(volume: &Value) -> &str {
 
 /// The volume with this name.
 pub(crate) fn volume<'a>(template: &'a Value, name: &Value) -> Option<&'a Value> {
-    let mut volumes = template["spec"]["volumes"].as_array().into_iter().flatten();
+    let mut volumes = elements(&template["spec"]["volumes"]);
     volumes.find(|volume| &volume["name"] == name)
 }
 
