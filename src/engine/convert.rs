@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use stayput_restart::{
-    Allocation, AllocationBefore, Color, Health, Known, Node, Record, RunningSnapshot, ShardCopies,
-    ShardCopy, Time, Unknown, Voting,
+    Allocation, AllocationBefore, Known, Node, Record, ShardCopies, ShardCopy, Unknown,
 };
 
 use crate::{EngineError, RecordKind, RecordStatus};
@@ -13,39 +12,9 @@ pub fn known<T>(result: Result<T, EngineError>) -> Known<T> {
     result.map_err(|error| Unknown { message: error.to_string() })
 }
 
-fn many(number: u64) -> u32 {
+/// A number of an engine's answer; a larger one than fits is the largest that does.
+pub(crate) fn many(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
-}
-
-pub fn health(health: &crate::Health) -> Health {
-    Health {
-        color: match health.status {
-            crate::Color::Green => Color::Green,
-            crate::Color::Yellow => Color::Yellow,
-            crate::Color::Red => Color::Red,
-            crate::Color::Unknown => Color::Unknown,
-        },
-        timed_out: health.timed_out,
-        data_nodes: many(health.number_of_data_nodes),
-        initializing: many(health.initializing_shards),
-        relocating: many(health.relocating_shards),
-        unassigned: many(health.unassigned_shards),
-        delayed: many(health.delayed_unassigned_shards),
-        in_flight_fetch: many(health.number_of_in_flight_fetch),
-    }
-}
-
-pub fn voting(voting: &crate::Voting) -> Voting {
-    match voting {
-        crate::Voting::Configurations { committed, accepted, exclusions } => {
-            Voting::Configurations {
-                committed: committed.clone(),
-                accepted: accepted.clone(),
-                excluded: exclusions.clone(),
-            }
-        }
-        crate::Voting::MinimumMasterNodes(minimum) => Voting::MinimumMasterNodes(*minimum),
-    }
 }
 
 pub fn node(node: &crate::Node, zone: &str) -> Node {
@@ -58,11 +27,7 @@ pub fn node(node: &crate::Node, zone: &str) -> Node {
         zone: node.attributes.get(zone).cloned(),
         version: node.version.as_ref().map(ToString::to_string).unwrap_or_default(),
         heap_max: node.heap_max,
-        snapshot: node.snapshot.as_ref().map(|running| RunningSnapshot {
-            name: running.name.clone(),
-            since: Time(running.since_ms),
-            shards: many(running.shards),
-        }),
+        snapshot: node.snapshot.clone(),
     }
 }
 

@@ -5,54 +5,43 @@ use serde::Deserialize;
 use super::answer::Answer;
 use super::transport::{Call, MASTER_TIMEOUT};
 use super::{EngineClient, EngineError};
+use crate::convert::many;
+use stayput_restart::{Color, Health};
 
 /// Answer to `GET /_cluster/health`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
-pub struct Health {
-    /// The cluster's name.
-    pub cluster_name: String,
-    /// The worst shard's colour.
-    pub status: Color,
-    /// True if the request's condition was not met within a second, such as that the master has no pending
-    /// tasks: the numbers may change.
-    pub timed_out: bool,
-    /// Number of nodes in the cluster.
-    pub number_of_nodes: u64,
-    /// Number of nodes that hold data.
-    pub number_of_data_nodes: u64,
-    /// Number of shard copies that are being built.
-    pub initializing_shards: u64,
-    /// Number of shard copies that move to another node.
-    pub relocating_shards: u64,
-    /// Number of shard copies without a node.
-    pub unassigned_shards: u64,
-    /// Number of primaries without a node; only Elasticsearch since 8.16 reports it.
-    #[serde(default)]
-    pub unassigned_primary_shards: Option<u64>,
-    /// Number of shard copies without a node that wait for their node to come back.
-    pub delayed_unassigned_shards: u64,
-    /// Number of the master's pending tasks. Our own request may be counted: 1 is idle.
-    pub number_of_pending_tasks: u64,
-    /// Number of shard copies that are searched on the nodes' disks.
-    pub number_of_in_flight_fetch: u64,
+#[derive(Deserialize)]
+struct Body {
+    /// `green`, `yellow` or `red`; in capitals, too.
+    status: String,
+    /// True if the request's condition was not met in time, such as that the master has no pending tasks: the
+    /// numbers may change.
+    timed_out: bool,
+    number_of_data_nodes: u64,
+    initializing_shards: u64,
+    relocating_shards: u64,
+    unassigned_shards: u64,
+    delayed_unassigned_shards: u64,
+    number_of_in_flight_fetch: u64,
 }
 
-/// The worst shard's colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Color {
-    /// Every copy is started.
-    #[serde(alias = "GREEN")]
-    Green,
-    /// Every primary is started.
-    #[serde(alias = "YELLOW")]
-    Yellow,
-    /// Some primary is not started.
-    #[serde(alias = "RED")]
-    Red,
-    /// A value that this version does not know.
-    #[serde(other)]
-    Unknown,
+impl From<Body> for Health {
+    fn from(body: Body) -> Self {
+        Self {
+            color: match body.status.to_ascii_lowercase().as_str() {
+                "green" => Color::Green,
+                "yellow" => Color::Yellow,
+                "red" => Color::Red,
+                _ => Color::Unknown,
+            },
+            timed_out: body.timed_out,
+            data_nodes: many(body.number_of_data_nodes),
+            initializing: many(body.initializing_shards),
+            relocating: many(body.relocating_shards),
+            unassigned: many(body.unassigned_shards),
+            delayed: many(body.delayed_unassigned_shards),
+            in_flight_fetch: many(body.number_of_in_flight_fetch),
+        }
+    }
 }
 
 impl EngineClient {
@@ -119,5 +108,6 @@ pub(super) fn call() -> Call {
 
 /// Reads the health. With 408 the wait was too short; the body is the same.
 pub(super) fn parse(answer: &Answer) -> Result<Health, EngineError> {
-    if answer.status == 408 { answer.body() } else { answer.read() }
+    let body: Body = if answer.status == 408 { answer.body()? } else { answer.read()? };
+    Ok(body.into())
 }

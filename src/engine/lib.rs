@@ -37,15 +37,14 @@ pub use changes::ExcludedNames;
 pub use changes::Flush;
 pub use changes::restored;
 pub use endpoint::{Access, AllowPlain, Credentials, Endpoint, tls};
-pub use health::{Color, Health};
 pub use identify::{Distribution, Engine};
 pub use identify::{Version, VersionError};
-pub use nodes::RunningSnapshot;
 pub use nodes::{Member, Members};
 pub use shards::{Shard, ShardState, unreplicated};
 pub use shutdown::record_path;
 pub use shutdown::{Part, Record, RecordKind, RecordStatus, ShardMigration};
-pub use topology::{Node, Topology, Voting};
+pub use stayput_restart::{Color, Health, Voting};
+pub use topology::{Node, Topology};
 
 use transport::Transport;
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use stayput_http::shorten;
+use stayput_restart::{RunningSnapshot, Time};
 
 use crate::answer::Answer;
 use crate::limited::Texts;
@@ -189,17 +190,6 @@ pub(super) const FIELDS: &str = "snapshots.snapshots.repository,snapshots.snapsh
 /// Limit of the length of a name; longer ones are shortened, since each node has one.
 const MAX_NAME_CHARS: usize = 200;
 
-/// A snapshot that is being taken of shards on a node.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct RunningSnapshot {
-    /// `repository:snapshot`.
-    pub name: String,
-    /// Time of its begin, in milliseconds since the epoch, by the clock of the elected master.
-    pub since_ms: u64,
-    /// Number of shards on the node that are not read yet.
-    pub shards: u64,
-}
-
 /// The field `snapshots` of the cluster state; absent while no snapshot is taken.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Snapshots<'a> {
@@ -248,13 +238,13 @@ pub(super) fn by_node(all: Snapshots<'_>) -> BTreeMap<String, RunningSnapshot> {
 fn nodes_of(entry: Entry<'_>) -> impl Iterator<Item = (String, RunningSnapshot)> {
     let mut name = format!("{}:{}", entry.repository, entry.snapshot);
     shorten(&mut name, MAX_NAME_CHARS);
-    let since_ms = entry.start_time_millis;
-    let mut shards: BTreeMap<&str, u64> = BTreeMap::new();
+    let since = Time(entry.start_time_millis);
+    let mut shards: BTreeMap<&str, u32> = BTreeMap::new();
     let is_needed = |shard: &Shard<'_>| matches!(shard.state, State::Init | State::Waiting);
     for node in entry.shards.into_iter().filter(is_needed).filter_map(|shard| shard.node) {
         *shards.entry(node).or_default() += 1;
     }
     shards.into_iter().map(move |(node, shards)| {
-        (node.to_owned(), RunningSnapshot { name: name.clone(), since_ms, shards })
+        (node.to_owned(), RunningSnapshot { name: name.clone(), since, shards })
     })
 }

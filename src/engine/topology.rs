@@ -13,10 +13,11 @@ use super::shards::Routing;
 use super::transport::{Call, EndpointIndex, MASTER_TIMEOUT};
 use super::{Engine, EngineClient, EngineError, Shard, Version, identify, shards};
 use crate::nodes::Details;
-use crate::nodes::{RunningSnapshot, Snapshots, by_node};
+use crate::nodes::{Snapshots, by_node};
+use stayput_restart::{RunningSnapshot, Voting};
 
 /// The cluster, as its elected master has it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
     /// Id of the cluster.
     pub cluster_uuid: Option<String>,
@@ -43,7 +44,7 @@ pub struct Topology {
 }
 
 /// A node of the cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// Id of the node, stored in its data path.
     pub id: String,
@@ -69,22 +70,6 @@ pub struct Node {
     pub data_paths: Vec<String>,
     /// The snapshot that is being taken of the node's shards; of several the latest.
     pub snapshot: Option<RunningSnapshot>,
-}
-
-/// The votes that elect a master.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Voting {
-    /// A majority of each of two sets of node ids, which are the same unless one is being replaced.
-    Configurations {
-        /// The last committed configuration.
-        committed: BTreeSet<String>,
-        /// The last accepted configuration.
-        accepted: BTreeSet<String>,
-        /// Names of the nodes that are excluded from voting; the id where a name is not known.
-        exclusions: BTreeSet<String>,
-    },
-    /// Elasticsearch 6: number of master-eligible nodes that are needed.
-    MinimumMasterNodes(u32),
 }
 
 impl EngineClient {
@@ -386,7 +371,7 @@ impl From<Coordination> for Voting {
         Self::Configurations {
             committed: coordination.last_committed_config,
             accepted: coordination.last_accepted_config,
-            exclusions: coordination.voting_config_exclusions.into_iter().map(name).collect(),
+            excluded: coordination.voting_config_exclusions.into_iter().map(name).collect(),
         }
     }
 }

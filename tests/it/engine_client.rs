@@ -62,7 +62,7 @@ fn what_cannot_be_sent_goes_to_the_next_endpoint() {
     let (fake, port) = answering(200, health());
     let client =
         client(&[closed_port(), closed_port(), port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
-    assert_eq!(wait(client.health()).expect("health").status, Color::Green);
+    assert_eq!(wait(client.health()).expect("health").color, Color::Green);
     let line = &fake.seen()[0].line;
     assert_eq!(
         line,
@@ -90,7 +90,7 @@ fn green_is_waited_for_by_the_engine() {
         let (fake, port) = answering(code, &yellow);
         let client = client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
         let health = wait(client.health_once_green()).expect("health");
-        assert_eq!((health.status, health.timed_out), (Color::Yellow, true));
+        assert_eq!((health.color, health.timed_out), (Color::Yellow, true));
         assert_eq!(
             fake.seen()[0].line,
             "GET /_cluster/health?wait_for_status=green&wait_for_events=languid&timeout=1s\
@@ -156,7 +156,7 @@ fn a_node_outside_the_cluster_is_passed_over_and_quoted_if_all_are() {
     let (_lost, lost) = answering(503, &outside);
     let (_fake, port) = answering(200, health());
     let one = client(&[lost, port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
-    assert_eq!(wait(one.health()).expect("health").number_of_nodes, 3);
+    assert_eq!(wait(one.health()).expect("health").data_nodes, 3);
     let all = client(&[closed_port(), lost], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
     match wait(all.health()) {
         Err(EngineError::Refused { status, reason, message }) => {
@@ -201,7 +201,7 @@ fn one_node_alone_is_given_the_time_to_find_a_master() {
             };
             tokio::join!(client.health(), passes).0
         });
-        assert_eq!(health.expect("health").number_of_nodes, 3);
+        assert_eq!(health.expect("health").data_nodes, 3);
         assert_eq!(master_timeout(&first).as_deref(), Some("15000ms"));
         assert_eq!(master_timeout(&next).as_deref(), Some(given));
     }
@@ -348,7 +348,7 @@ fn tls_takes_certificates_for_the_address_or_for_the_name_and_no_other() {
         wait(client(&[port], &access, ENGINE_ANSWER_TIMEOUT).health())
     };
     let ca = pki.pem("ca");
-    assert_eq!(ask(&ca, Some("logs.search")).expect("health").status, Color::Green);
+    assert_eq!(ask(&ca, Some("logs.search")).expect("health").color, Color::Green);
     for (ca, name, expected) in [
         (&ca, None, "127.0.0.1"),
         (&ca, Some("metrics.search"), "metrics.search"),
@@ -376,7 +376,7 @@ fn a_client_certificate_is_shown_and_old_engines_are_spoken_to() {
         credentials: None,
     };
     let shown = wait(client(&[port], &access(Some(&identity)), ENGINE_ANSWER_TIMEOUT).health());
-    assert_eq!(shown.expect("health").status, Color::Green);
+    assert_eq!(shown.expect("health").color, Color::Green);
     let hidden = wait(client(&[port], &access(None), ENGINE_ANSWER_TIMEOUT).health());
     assert!(matches!(hidden, Err(EngineError::NotReachable(_))), "{hidden:?}");
 }

@@ -34,7 +34,7 @@ fn story(settings: &str, distribution: Distribution, version: &str) {
     assert_eq!(engine.has_node_shutdown, distribution == Distribution::Elasticsearch);
     assert_eq!((engine.cluster_name.as_str(), engine.node_name.as_str()), ("three", "n0"));
     let health = wait(client.health()).expect("health");
-    assert_eq!((health.status, health.number_of_nodes, health.timed_out), (Color::Green, 3, false));
+    assert_eq!((health.color, health.data_nodes, health.timed_out), (Color::Green, 3, false));
 
     let topology = wait(client.topology(&engine, None)).expect("a topology");
     let ids: BTreeSet<String> = topology.nodes.iter().map(|node| node.id.clone()).collect();

@@ -219,7 +219,7 @@ impl EngineView {
             Some(health) => {
                 let (shards, searchable_snapshots) =
                     self.copies_of(&topology, &client, &identity, metrics).await;
-                let health = convert::known(health).map(|health| convert::health(&health));
+                let health = convert::known(health);
                 (Ok(shards), searchable_snapshots, health)
             }
         };
@@ -230,7 +230,7 @@ impl EngineView {
             nodes: topology.nodes.iter().map(|node| convert::node(node, zone)).collect(),
             elected_master: topology.elected_master.clone(),
             health,
-            voting: Ok(convert::voting(&topology.voting)),
+            voting: Ok(topology.voting.clone()),
             shards,
             searchable_snapshots,
             immovable: topology.immovable.clone(),
@@ -431,7 +431,7 @@ impl Answers {
         // A copy that has not started is older than a green health. Otherwise a node would wait for a copy
         // that has started, nodes whose turn is later would go before it, and the health, which is green
         // already, would not tell when to look again.
-        if health.as_ref().is_ok_and(|health| health.status == Color::Green)
+        if health.as_ref().is_ok_and(|health| health.color == Color::Green)
             && topology.shards.iter().any(|shard| !shard.state.serves())
         {
             topology = client.topology(identity, Some(&topology)).await?;

@@ -10,7 +10,6 @@ use tokio::time::{Instant, sleep_until};
 use crate::metrics::{Metrics, Side};
 use crate::observe::not_back;
 use stayput_engine::EngineClient;
-use stayput_engine::convert::health;
 use stayput_restart::{Color, Health, Ledger, Member, Node, Snapshot};
 
 /// First pause between two requests; each is half as long again as the one before.
@@ -132,13 +131,13 @@ pub(super) async fn wait_for_change(
                 let now = client.health_once_green().await;
                 metrics.count_request(Side::Engine, "health", now.is_ok());
                 // `timed_out` of this request only says that the cluster is not green.
-                let now = now.map(|now| Health { timed_out: known.timed_out, ..health(&now) });
+                let now = now.map(|now| Health { timed_out: known.timed_out, ..now });
                 (now.is_ok_and(|now| now != *known), MAX_PAUSE, true)
             }
             Awaited::Health(known) => {
                 let now = client.health().await;
                 metrics.count_request(Side::Engine, "health", now.is_ok());
-                (now.is_ok_and(|now| known.as_ref() != Some(&health(&now))), MAX_PAUSE, false)
+                (now.is_ok_and(|now| known.as_ref() != Some(&now)), MAX_PAUSE, false)
             }
         };
         if has_changed {

@@ -29,7 +29,7 @@ fn recorded_cluster(recorded: &str) -> Engine {
             delayed: 0,
             in_flight_fetch: 0,
         }),
-        voting: Ok(convert::voting(&topology.voting)),
+        voting: Ok(topology.voting.clone()),
         searchable_snapshots: Ok(Default::default()),
         immovable: Default::default(),
         shards: Ok(convert::shards(&topology.shards)),

@@ -117,7 +117,7 @@ fn request(reader: &mut impl BufRead) -> Option<String> {
 }
 
 async fn look(client: &EngineClient) {
-    assert_eq!(client.health().await.expect("health").status, Color::Green);
+    assert_eq!(client.health().await.expect("health").color, Color::Green);
 }
 
 async fn write(client: &EngineClient) -> Result<(), EngineError> {

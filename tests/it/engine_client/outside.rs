@@ -155,7 +155,7 @@ fn a_read_that_one_node_refuses_alone_is_answered_by_another() {
         let (refusing, first) = answering(code, refusal(code));
         let (_member, second) = answering(200, health());
         let both = client(&[first, second], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
-        assert_eq!(wait(both.health()).expect("health").status, Color::Green, "{code}");
+        assert_eq!(wait(both.health()).expect("health").color, Color::Green, "{code}");
         wait(both.health()).expect("health");
         assert_eq!(refusing.seen().len(), 1, "{code}");
     }

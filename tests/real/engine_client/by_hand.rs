@@ -53,7 +53,7 @@ fn block<'a>(page: &'a str, fence: &str) -> &'a str {
 fn excluded(client: &EngineClient, engine: &Engine) -> Option<usize> {
     let Ok(Topology { voting, .. }) = wait(client.topology(engine, None)) else { return None };
     match voting {
-        Voting::Configurations { exclusions, .. } => Some(exclusions.len()),
+        Voting::Configurations { excluded, .. } => Some(excluded.len()),
         Voting::MinimumMasterNodes(_) => None,
     }
 }

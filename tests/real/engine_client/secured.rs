@@ -87,11 +87,11 @@ fn the_right_user_is_let_in_and_every_other_is_told_why_not() {
     let engine = wait(admin.identify()).expect("an engine");
     assert_eq!(engine.distribution, Distribution::Elasticsearch);
     assert_eq!((engine.version.to_string().as_str(), engine.has_node_shutdown), ("8.19.0", false));
-    assert_eq!(wait(admin.health()).expect("health").status, Color::Green);
+    assert_eq!(wait(admin.health()).expect("health").color, Color::Green);
     let before = wait(admin.allocation(&engine)).expect("settings");
     assert_eq!(before, Allocation::default());
     let named = connect(&ca, Some("logs.search"), basic("admin", "admin-secret"));
-    assert_eq!(wait(named.health()).expect("health").number_of_nodes, 1);
+    assert_eq!(wait(named.health()).expect("health").data_nodes, 1);
 
     let wrong_name = connect(&ca, Some("metrics.search"), basic("admin", "admin-secret"));
     match wait(wrong_name.health()) {

@@ -89,9 +89,9 @@ fn seen(topology: &Topology) -> Seen {
         without_primary: without_primary.map(|shard| shard.index.to_string()),
         immovable: topology.immovable.clone(),
         votes: match &topology.voting {
-            Voting::Configurations { committed, accepted, exclusions } => Some(Votes {
+            Voting::Configurations { committed, accepted, excluded } => Some(Votes {
                 voters: committed.union(accepted).cloned().collect(),
-                excluded: exclusions.clone(),
+                excluded: excluded.clone(),
             }),
             Voting::MinimumMasterNodes(_) => None,
         },

@@ -67,29 +67,6 @@ fn a_relocating_copy_is_a_started_one_at_its_source() {
     }
 }
 
-#[test]
-fn a_health_that_timed_out_says_so_and_no_count_is_beyond_a_number() {
-    let answer = stayput_engine::Health {
-        cluster_name: "logs".into(),
-        status: stayput_engine::Color::Unknown,
-        timed_out: true,
-        number_of_nodes: 3,
-        number_of_data_nodes: u64::MAX,
-        initializing_shards: 1,
-        relocating_shards: 2,
-        unassigned_shards: u64::MAX,
-        unassigned_primary_shards: None,
-        delayed_unassigned_shards: 3,
-        number_of_pending_tasks: 9,
-        number_of_in_flight_fetch: 4,
-    };
-    let health = convert::health(&answer);
-    assert_eq!((health.color, health.timed_out), (Color::Unknown, true));
-    assert_eq!((health.data_nodes, health.unassigned), (u32::MAX, u32::MAX));
-    assert_eq!((health.initializing, health.relocating), (1, 2));
-    assert_eq!((health.delayed, health.in_flight_fetch), (3, 4));
-}
-
 fn reach(version: &str) -> Reach {
     Reach { access: Access::Plain, version: version.to_owned() }
 }
