@@ -33,6 +33,7 @@ pub(super) fn at_rest(nodes: usize) -> Snapshot {
         missing: Vec::new(),
         no_master: false,
         jumped: 0,
+        node_sets: None,
         flushed: BTreeSet::new(),
     }
 }

@@ -41,6 +41,7 @@ fn tighten(snapshot: &mut Snapshot, holders: Vec<String>) {
         engine.allocation = Ok(Allocation {
             setting: AllocationBefore { persistent: Some("primaries".into()), transient: None },
             marker: Some(Marker { cluster: "search/logs".into(), restart: ID.into(), before }),
+            ..Allocation::default()
         });
     }
 }

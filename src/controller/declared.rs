@@ -5,16 +5,15 @@ mod leave;
 mod objects;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use stayput_declare::{self as declare, Bootstrap, ForeignClaim, LeavePlan, Refusal};
+use stayput_declare::{self as declare, Bootstrap, ForeignClaim, Refusal};
 use stayput_kube_access::cluster::SearchCluster;
-use stayput_restart::{Known, Policy, Report, Snapshot, Time, Unknown, changes_to_come};
+use stayput_restart::{LeavePlan, Policy, Report, Snapshot, Time, leave_plan};
 use tokio::time::Instant;
 
 use crate::context::Context;
-use crate::declared::leave::First;
+pub(crate) use crate::declared::leave::ShrinkingSets;
 use crate::declared::objects::{Applied, ExistingObjects};
 use crate::effective_spec::EffectiveSpec;
 use crate::failure::Failure;
@@ -42,9 +41,9 @@ pub(super) struct Declared {
     /// Time since which each Secret is unneeded, in milliseconds since the epoch, by uid.
     unneeded: BTreeMap<String, u64>,
     collected: Option<Instant>,
-    /// Number of nodes to be restarted, or why it is not known.
-    pending: Known<u32>,
     verdict: Verdict,
+    /// The problem that was logged last.
+    problem: Option<String>,
     failures: u32,
     /// Generation that was carried out, and the time of the next attempt.
     next: Option<(i64, Instant)>,
@@ -58,8 +57,8 @@ impl Declared {
             applied: Applied::default(),
             unneeded: BTreeMap::new(),
             collected: None,
-            pending: not_observed(),
             verdict: Verdict::Done,
+            problem: None,
             failures: 0,
             next: None,
         }
@@ -75,72 +74,77 @@ impl Declared {
         self.next.map(|(_, at)| at.saturating_duration_since(Instant::now()))
     }
 
-    /// The report, with the reason why the declaration is not carried out yet.
+    /// Makes the next attempt as soon as possible.
+    pub(super) fn attempt_now(&mut self) {
+        self.next = None;
+    }
+
+    /// The report, with the reason why the declaration is not carried out yet. Logs a problem that differs from
+    /// the last one.
     pub(super) fn report(
         &mut self,
         report: Report,
         snapshot: &Snapshot,
         policy: &Policy,
     ) -> Report {
-        if self.next.is_some() {
-            self.pending = changes_to_come(snapshot, policy);
+        let leaving = self.verdict.with(leave_plan(snapshot, policy));
+        let verdict = leaving.as_ref().unwrap_or(&self.verdict);
+        let problem = verdict.problem().map(|(_, _, message)| message);
+        if let Some(problem) = problem.as_ref().filter(|_| problem != self.problem) {
+            tracing::warn!("the declaration is not carried out: {problem}");
         }
-        self.verdict.report(report, snapshot.now)
+        let report = verdict.report(report, snapshot.now);
+        self.problem = problem;
+        report
     }
 }
 
-/// Value for a number of pending nodes that was not read since the last change.
-fn not_observed() -> Known<u32> {
-    Err(Unknown { message: "not read since the last change".to_owned() })
-}
-
-/// Makes what is declared, and takes a step for nodes that leave, if it is due. Returns the SearchCluster as
-/// it is after that.
-pub(super) async fn carry_out(
-    cx: &mut Context,
-    mut cluster: Arc<SearchCluster>,
-    spec: &EffectiveSpec,
-) -> Arc<SearchCluster> {
+/// Makes what is declared, if it is due, and finds the node sets from which nodes leave.
+pub(super) async fn carry_out(cx: &mut Context, cluster: &SearchCluster, spec: &EffectiveSpec) {
     let generation = cluster.metadata.generation.unwrap_or_default();
     let is_made = cluster.is_declared() && cluster.metadata.deletion_timestamp.is_none();
     // A cluster that is deleted, or not declared any more, must leave no settings on the engine.
-    if !(is_made || leave::owes(&cluster)) || !cx.memory.declared.is_due(generation) {
-        return cluster;
+    if !(is_made || leave::owes(cluster)) {
+        cx.observer.shrinking_sets = None;
+        return;
     }
-    let (verdict, due_in) = match Box::pin(attempt(cx, &mut cluster, spec, is_made)).await {
-        Ok(done) => done,
+    if !cx.memory.declared.is_due(generation) {
+        return;
+    }
+    cx.observer.shrinking_sets = None;
+    let verdict = match Box::pin(attempt(cx, cluster, spec, is_made)).await {
+        Ok(verdict) => verdict,
         Err(failure) if failure.is_conflict() => {
             tracing::info!("another client wrote first, reading again: {failure}");
             cx.refresh_cluster().await;
-            (Verdict::Waiting("another client wrote first".to_owned()), None)
+            Verdict::Waiting("another client wrote first".to_owned())
         }
-        Err(failure) => (Verdict::Failed(failure), None),
+        Err(failure) => Verdict::Failed(failure),
     };
     let declared = &mut cx.memory.declared;
     let has_failed = matches!(verdict, Verdict::Failed(_));
     declared.failures = if has_failed { declared.failures.saturating_add(1) } else { 0 };
-    let pause = due_in.unwrap_or_else(|| match verdict {
+    let pause = match verdict {
         Verdict::Failed(_) => crate::requeue::pause(declared.failures),
-        Verdict::Done => REST_INTERVAL,
+        Verdict::Done if cx.observer.shrinking_sets.is_none() => REST_INTERVAL,
         Verdict::Waiting(_) => WAITING_INTERVAL,
-        Verdict::Kept(_)
+        Verdict::Done
+        | Verdict::Kept(_)
         | Verdict::Refused(_)
         | Verdict::Foreign(_)
         | Verdict::ForeignClaims(_) => REFUSED_INTERVAL,
-    });
-    verdict.log(&declared.verdict);
+    };
     declared.verdict = verdict;
     declared.next = Some((generation, Instant::now() + pause));
-    cluster
 }
 
-/// One attempt: its verdict, and the time until the next one where the verdict does not set it.
+/// One attempt: its verdict.
 async fn attempt(
     cx: &mut Context,
-    cluster: &mut Arc<SearchCluster>,
+    cluster: &SearchCluster,
     spec: &EffectiveSpec,
     is_made: bool,
-) -> Result<(Verdict, Option<Duration>), Failure> {
+) -> Result<Verdict, Failure> {
     // Apiserver: the existing objects.
     let mut found = objects::found(&cx.clients.api, cluster).await?;
     let declaration = cluster.declaration(&cx.memory.declared.account).filter(|_| is_made);
@@ -148,24 +152,18 @@ async fn attempt(
         Some(declaration) => make(cx, cluster, spec, declaration, &mut found).await?,
         None => Verdict::Done,
     };
-    let waiting = match &verdict {
+    let unfinished = match &verdict {
         Verdict::Done => None,
-        Verdict::Waiting(waiting) => Some(waiting.as_str()),
+        Verdict::Waiting(waiting) => Some(waiting.clone()),
         Verdict::Kept(_)
         | Verdict::Refused(_)
         | Verdict::Foreign(_)
         | Verdict::ForeignClaims(_)
-        | Verdict::Failed(_) => {
-            return Ok((verdict, None));
-        }
+        | Verdict::Failed(_) => return Ok(verdict),
     };
-
-    // Engine, apiserver: nodes that leave.
-    let pending = cx.memory.declared.pending.clone();
-    let first = First { waiting, pending: &pending };
-    let leave::Taken { turn, due_in } =
-        Box::pin(leave::step(cx, cluster, spec, &found, &first)).await?;
-    Ok((verdict.with(turn), due_in))
+    let sets = leave::shrinking_sets(cluster, declaration.as_ref(), found, unfinished);
+    cx.observer.shrinking_sets = sets;
+    Ok(verdict)
 }
 
 /// Makes the declared objects.
@@ -213,7 +211,6 @@ async fn make(
     if !matches!(made, Ok(false)) {
         // Objects that were made before a failure count, too.
         cx.observer.reread_what_is_made();
-        cx.memory.declared.pending = not_observed();
     }
     match made {
         Ok(_) => {}
@@ -270,7 +267,7 @@ pub(crate) enum Verdict {
     /// The declaration cannot be carried out; nothing was changed.
     Refused(Vec<Refusal>),
     /// Objects were made, but nodes do not leave before a person changes something.
-    Kept(Refusal),
+    Kept(String),
     /// Objects of another owner have names that are needed; nothing was changed.
     Foreign(Vec<String>),
     /// New nodes would mount volume claims of another owner; nothing was changed.
@@ -283,27 +280,30 @@ pub(crate) enum Verdict {
 const NAMED: usize = 3;
 
 impl Verdict {
-    /// The verdict with the progress of the nodes that leave.
-    fn with(self, turn: LeavePlan) -> Self {
-        if let Some(refusal) = turn.refusal {
-            return Self::Kept(refusal);
+    /// The verdict with the progress of the nodes that leave, if it is another one.
+    fn with(&self, plan: LeavePlan) -> Option<Self> {
+        let waiting = match self {
+            Self::Done => None,
+            Self::Waiting(waiting) => Some(waiting.clone()),
+            Self::Kept(_)
+            | Self::Refused(_)
+            | Self::Foreign(_)
+            | Self::ForeignClaims(_)
+            | Self::Failed(_) => return None,
+        };
+        if let Some(refusal) = plan.refusal {
+            return Some(Self::Kept(refusal));
         }
-        if turn.nodes.is_empty() {
-            return self;
+        if plan.nodes.is_empty() {
+            return None;
         }
-        let mut leaving: Vec<String> = turn
-            .nodes
-            .iter()
-            .take(NAMED)
-            .map(|(node, how_far)| format!("{node} leaves: {how_far}"))
-            .collect();
-        if turn.nodes.len() > NAMED {
-            leaving.push(format!("{} more nodes leave", turn.nodes.len() - NAMED));
+        let nodes = plan.nodes.iter().take(NAMED);
+        let nodes = nodes.map(|(node, how_far)| format!("{node} leaves: {how_far}"));
+        let mut all: Vec<String> = waiting.into_iter().chain(nodes).collect();
+        if plan.nodes.len() > NAMED {
+            all.push(format!("{} more nodes leave", plan.nodes.len() - NAMED));
         }
-        if let Self::Waiting(waiting) = self {
-            leaving.insert(0, waiting);
-        }
-        Self::Waiting(leaving.join("; "))
+        Some(Self::Waiting(all.join("; ")))
     }
 
     /// Code, reason and message of a problem that is not solved by waiting.
@@ -366,16 +366,6 @@ impl Verdict {
                 };
                 blocked(report, code, reason, message, until, now)
             }
-        }
-    }
-
-    /// Logs a problem that differs from the last one.
-    fn log(&self, before: &Self) {
-        let message = |verdict: &Self| verdict.problem().map(|(_, _, message)| message);
-        if let Some(now) = message(self)
-            && message(before).as_ref() != Some(&now)
-        {
-            tracing::warn!("the declaration is not carried out: {now}");
         }
     }
 }

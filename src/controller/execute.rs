@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout};
 use crate::apiserver::{ApiError, namespaced_name, only};
 use crate::concurrency::join_limited;
 use crate::context::Context;
+use crate::declared::ShrinkingSets;
 use crate::execute::patches::On;
 use crate::failure::{Failure, Outcome, both};
 use crate::lease::Lease;
@@ -252,6 +253,22 @@ impl Executor<'_> {
                 let clear = client.clear_voting_exclusions(identity);
                 self.ask_engine("clear_voting_exclusions", clear).await
             }
+            Action::ExcludeNames { persistent, transient } => {
+                let (client, _) = self.engine()?;
+                tracing::info!("nodes excluded from allocation: {action:?}");
+                let exclude = client.exclude_names(persistent.as_ref(), transient.as_ref());
+                self.ask_engine("exclude_names", exclude).await
+            }
+            // Apiserver: StatefulSets of a declared cluster.
+            Action::RemoveNode { set, replicas } => {
+                self.shrinking_sets()?.remove_node(&self.observer.api, set, *replicas).await?;
+                self.metrics.count_nodes(UpdateStep::Move.name(), 1);
+                Ok(Answered::Done)
+            }
+            Action::RemoveNodeSet { set } => {
+                self.shrinking_sets()?.remove_set(&self.observer.api, set).await?;
+                Ok(Answered::Done)
+            }
         }
     }
 
@@ -360,6 +377,14 @@ impl Executor<'_> {
         self.observer.facts.engine.client().ok_or(Failure::EngineNotObserved)
     }
 
+    /// The node sets from which nodes leave. Fails without the Lease: another replica may have changed them.
+    fn shrinking_sets(&self) -> Result<&ShrinkingSets, Failure> {
+        if !self.lease.is_held() {
+            return Err(Failure::LeaseLost);
+        }
+        self.observer.shrinking_sets.as_ref().ok_or(Failure::StatusOvertaken)
+    }
+
     async fn ask_engine(
         &self,
         kind: &'static str,
@@ -393,7 +418,7 @@ fn setting(before: &AllocationBefore) -> stayput_engine::Allocation {
     stayput_engine::Allocation {
         persistent: before.persistent.clone(),
         transient: before.transient.clone(),
-        marker: None,
+        ..stayput_engine::Allocation::default()
     }
 }
 

@@ -17,7 +17,7 @@ mod snapshot;
 mod sources;
 mod stages;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,10 +26,13 @@ use tokio::time::Instant;
 
 use stayput_engine::Endpoint;
 use stayput_kube_access::cluster::{self, Checked, SearchCluster, SearchClusterSpec};
-use stayput_restart::{Engine, Known, Ledger, Snapshot, needs_engine, reads_engine};
+use stayput_restart::{
+    Engine, Known, Ledger, Policy, Snapshot, leave_plan, needs_engine, reads_engine,
+};
 
 use crate::apiserver::Apiserver;
 use crate::credentials::{ClientOfPod, Credentials};
+use crate::declared::ShrinkingSets;
 use crate::effective_spec::EffectiveSpec;
 use crate::execute::Flushes;
 use crate::metrics::Metrics;
@@ -77,8 +80,8 @@ pub(super) struct Observer {
     look_at_rest: LookAtRest,
     pub(super) jumps: Jumps,
     pub(super) flushes: Flushes,
-    /// Progress of each node that has begun to leave, by its name.
-    pub(super) leaving: BTreeMap<String, String>,
+    /// The node sets of a declared cluster from which nodes leave.
+    pub(super) shrinking_sets: Option<ShrinkingSets>,
 }
 
 impl Observer {
@@ -99,7 +102,7 @@ impl Observer {
             look_at_rest: LookAtRest::default(),
             jumps: Jumps::default(),
             flushes: Flushes::default(),
-            leaving: BTreeMap::new(),
+            shrinking_sets: None,
         }
     }
 
@@ -115,17 +118,30 @@ impl Observer {
 
     /// True if anything is under way or asked for, by the objects that the watches have shown.
     pub(super) fn is_active(&self, cluster: &SearchCluster, spec: &SearchClusterSpec) -> bool {
-        needs_engine(&snapshot::bare(cluster, spec, &self.pods, String::new()))
+        needs_engine(&self.bare(cluster, spec, String::new()))
+    }
+
+    /// A snapshot of what is known without questions to an outside system.
+    fn bare(
+        &self,
+        cluster: &SearchCluster,
+        spec: &SearchClusterSpec,
+        fresh_id: String,
+    ) -> Snapshot {
+        let node_sets = self.shrinking_sets.as_ref().map(|sets| sets.node_sets.clone());
+        Snapshot { node_sets, ..snapshot::bare(cluster, spec, &self.pods, fresh_id) }
     }
 
     /// Reads everything that a decision may depend on. `fresh_id` is the id for a request made from the
     /// snapshot.
     pub(super) async fn observe(&mut self, scope: &Scope<'_>, fresh_id: String) -> Snapshot {
         let Scope { cluster, spec, checked, .. } = scope;
-        let bare = snapshot::bare(cluster, spec, &self.pods, fresh_id);
+        let bare = self.bare(cluster, spec, fresh_id);
         let pods: Vec<Arc<PodFacts>> = self.pods.iter().cloned().collect();
         let look = self.look_of(scope, &bare, &pods);
         let asks_engine = look.asks_engine;
+
+        self.facts.engine.nodes_leave = bare.node_sets.is_some();
 
         // Apiserver: our credentials. Managers, engine, apiserver: the facts.
         let clients = self.clients(&look).await;
@@ -152,7 +168,8 @@ impl Observer {
         }
         self.questions.fill(&look, &self.facts, &mut seen);
         for (pod, facts) in seen.iter_mut().zip(&pods) {
-            pod.leaving = self.how_far(&facts.node, look.ledger);
+            let has_begun = look.ledger.debts.leaving.nodes.contains(&facts.node);
+            pod.leaving = has_begun.then(|| "its progress is not known yet".to_owned());
         }
 
         let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
@@ -182,7 +199,24 @@ impl Observer {
         snapshot.flushed = self.flushes.nodes().clone();
         snapshot.now = snapshot::now();
         snapshot.jumped = self.jumps.look(snapshot.now, Instant::now());
+        self.read_leaving(&mut snapshot, policy).await;
         snapshot
+    }
+
+    /// Reads the shards of the nodes that leave, and then says how far these nodes are.
+    async fn read_leaving(&self, snapshot: &mut Snapshot, policy: &Policy) {
+        let Some(node_sets) = &mut snapshot.node_sets else { return };
+        if snapshot.engine.is_ok() {
+            let nodes = node_sets.concerned(&snapshot.ledger.debts.leaving);
+            // Engine: why shards stay.
+            node_sets.shards = self.facts.engine.leaving_shards(&nodes, &self.metrics).await;
+        }
+        let mut known = leave_plan(snapshot, policy).nodes;
+        for pod in &mut snapshot.pods {
+            if let (Some(leaving), Some(known)) = (&mut pod.leaving, known.remove(&pod.node)) {
+                *leaving = known;
+            }
+        }
     }
 
     fn look_of<'a>(
@@ -278,13 +312,6 @@ impl Observer {
         let must_read = BTreeSet::new();
         let ages = Ages::of(ledger, &must_read, false, pods.len());
         engine::endpoints(&pods, &ages, spec.engine.port)
-    }
-
-    /// Progress of a node that has begun to leave.
-    fn how_far(&self, node: &str, ledger: &Ledger) -> Option<String> {
-        let unknown = || "its progress is not known yet".to_owned();
-        let has_begun = ledger.debts.leaving.nodes.contains(node);
-        has_begun.then(|| self.leaving.get(node).cloned().unwrap_or_else(unknown))
     }
 
     /// Discards config and templates: they were changed just now, and the next observation reads them.

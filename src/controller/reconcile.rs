@@ -9,7 +9,6 @@ mod order;
 mod unusable;
 mod without_apiserver;
 
-pub(super) use live_reads::is_same_generation;
 use live_reads::{LookResult, look, stop};
 pub(super) use order::NewPhases;
 use order::{Order, in_order, prepare_a_stop};
@@ -120,12 +119,12 @@ async fn look_and_act(
     spec: &EffectiveSpec,
 ) -> Result<Option<Acted>, Failure> {
     let is_deleting = cluster.metadata.deletion_timestamp.is_some();
-    let cluster = if (spec.is_newest() || is_deleting) && cx.clients.lease.is_held() {
-        // Engine, apiserver: the objects of a declared cluster, and the nodes that leave it.
-        Box::pin(declared::carry_out(cx, cluster, spec)).await
+    if (spec.is_newest() || is_deleting) && cx.clients.lease.is_held() {
+        // Engine, apiserver: the objects of a declared cluster.
+        Box::pin(declared::carry_out(cx, &cluster, spec)).await;
     } else {
-        cluster
-    };
+        cx.observer.shrinking_sets = None;
+    }
 
     if cx.clients.lease.is_held() {
         // Apiserver: the managers' certificates, and the keys that they check tokens with.
@@ -328,6 +327,13 @@ async fn execute(
         *cluster = cx.cluster.replace(changed);
     }
     cx.observer.flushes.note(executed.flushed);
+    let changes_sets = |action: &&Action| {
+        matches!(action, Action::RemoveNode { .. } | Action::RemoveNodeSet { .. })
+    };
+    if actions.iter().any(changes_sets) {
+        cx.observer.shrinking_sets = None;
+        cx.memory.declared.attempt_now();
+    }
     executed.outcome
 }
 

@@ -4,7 +4,6 @@
 //! * [`check`]: errors in the declaration itself.
 //! * [`plan`]: the objects to apply now, in their order; or why nothing is changed.
 //! * [`foreign_claims`]: the volume claims of somebody else that new nodes would mount.
-//! * [`leave()`]: removes nodes that are not declared any more.
 //! * [`garbage`]: config Secrets of removed node sets that nobody needs any more.
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
@@ -14,7 +13,6 @@ mod check;
 mod claims;
 mod cluster;
 mod config;
-mod leave;
 mod object;
 mod plan;
 mod pod;
@@ -26,10 +24,6 @@ pub use cluster::{
     Cluster, Distribution, Engine, Manager, NodeSet, Observed, ObservedSet, Version,
 };
 pub use config::{SeenSecret, garbage};
-pub use leave::{
-    Action, Excluded, ExcludedBefore, LeaveFacts, LeavePlan, Leaving, Seen, SeenNode, Set, Votes,
-    leave, others_exclusions, sets,
-};
 pub use object::{CLUSTER, DECLARED, Kind, MAX_STATEFUL_SET, NODE_SET, Object, bootstrap};
 pub use plan::{Plan, plan};
 pub use stayput_pod_spec::NAME as MANAGER;

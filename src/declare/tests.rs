@@ -2,7 +2,6 @@
 
 mod claims;
 mod laws;
-mod leaving;
 mod merging;
 mod objects;
 mod order;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use stayput_restart::AllocationBefore;
 
 use crate::answer::Answer;
 use crate::limited::Texts;
@@ -18,7 +19,7 @@ const MARKER: &str = "cluster.metadata.stayput";
 
 /// The current allocation settings. Unset is not the same as `all`: then the configuration of the nodes
 /// counts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allocation {
     /// The persistent value.
     pub persistent: Option<String>,
@@ -26,6 +27,8 @@ pub struct Allocation {
     pub transient: Option<String>,
     /// Our marker: the restart that limited allocation, and the values to restore.
     pub marker: Option<String>,
+    /// Names of the nodes that are excluded from allocation, as they are written.
+    pub excluded: AllocationBefore,
 }
 
 impl Allocation {
@@ -107,6 +110,8 @@ pub(super) fn parse_allocation(answer: &Answer) -> Result<Allocation, EngineErro
         enable: Option<String>,
         #[serde(rename = "cluster.metadata.stayput")]
         marker: Option<String>,
+        #[serde(rename = "cluster.routing.allocation.exclude._name")]
+        excluded: Option<Texts>,
     }
     #[derive(Deserialize)]
     struct Body {
@@ -114,34 +119,24 @@ pub(super) fn parse_allocation(answer: &Answer) -> Result<Allocation, EngineErro
         transient: Level,
     }
     let Body { persistent, transient } = answer.read()?;
+    let text = |names: Option<Texts>| names.map(|names| names.0.join(","));
     Ok(Allocation {
+        excluded: AllocationBefore {
+            persistent: text(persistent.excluded),
+            transient: text(transient.excluded),
+        },
         persistent: persistent.enable,
         transient: transient.enable,
         marker: persistent.marker.or(transient.marker),
     })
 }
 
+/// Cluster setting with the names of the nodes that are excluded from allocation.
 const NAME: &str = "cluster.routing.allocation.exclude._name";
 
-/// The current values of the setting. The transient one wins.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ExcludedNames {
-    /// The persistent value.
-    pub persistent: Option<String>,
-    /// The transient value.
-    pub transient: Option<String>,
-}
-
 impl EngineClient {
-    /// Reads the current values of the setting.
-    ///
-    /// # Errors
-    /// See [`EngineError`]; a cluster without a master refuses.
-    pub async fn excluded_names(&self, engine: &Engine) -> Result<ExcludedNames, EngineError> {
-        parse_excluded(&self.of_a_member(engine, &read_call()).await?)
-    }
-
-    /// Sets the values that are given; `Some(None)` unsets one.
+    /// Sets the names of the nodes that are excluded from allocation, where a value is given; `Some(None)`
+    /// unsets one.
     ///
     /// # Errors
     /// See [`EngineError`]. A node that confirms late is no error: the setting is in force.
@@ -164,22 +159,6 @@ pub(super) fn excluded_body(
     let body: Map<String, Value> =
         given.map(|(level, value)| (level.to_owned(), json!({ NAME: value }))).collect();
     body.into()
-}
-
-pub(super) fn parse_excluded(answer: &Answer) -> Result<ExcludedNames, EngineError> {
-    #[derive(Default, Deserialize)]
-    struct Level {
-        #[serde(rename = "cluster.routing.allocation.exclude._name")]
-        names: Option<Texts>,
-    }
-    #[derive(Deserialize)]
-    struct Body {
-        persistent: Level,
-        transient: Level,
-    }
-    let Body { persistent, transient } = answer.read()?;
-    let text = |level: Level| level.names.map(|names| names.0.join(","));
-    Ok(ExcludedNames { persistent: text(persistent), transient: text(transient) })
 }
 
 const PATH: &str = "/_cluster/voting_config_exclusions";

@@ -45,6 +45,7 @@ pub fn shards(shards: &[crate::Shard]) -> ShardCopies {
 
 pub fn allocation(allocation: crate::Allocation) -> Allocation {
     Allocation {
+        excluded: allocation.excluded,
         marker: allocation.marker.and_then(|text| serde_json::from_str(&text).ok()),
         setting: AllocationBefore {
             persistent: allocation.persistent,

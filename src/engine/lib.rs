@@ -33,7 +33,6 @@ use std::time::Duration;
 
 pub use answer::{Cause, EngineError};
 pub use changes::Allocation;
-pub use changes::ExcludedNames;
 pub use changes::Flush;
 pub use changes::restored;
 pub use endpoint::{Access, AllowPlain, Credentials, Endpoint, tls};

@@ -13,7 +13,8 @@
 //!    those whose turn it is. In a [`coordinated`] restart one of `begin_all`, `stop_all` and
 //!    `start_all`, or `advance_member` while all members are turned back.
 //! 4. [`keep_stopped`]: nodes that are to be kept stopped.
-//! 5. [`finish`]: ends the restart once no member is left, and shows how far it is.
+//! 5. [`leave`]: nodes that leave a declared cluster.
+//! 6. [`finish`]: ends the restart once no member is left, and shows how far it is.
 //!
 //! While the apiserver does not answer there is no plan: only [`starts_in_ledger`] are sent. While
 //! there are [`awaited_starts`], the engine is not waited for.
@@ -29,6 +30,7 @@ mod debts;
 mod engine;
 mod finish;
 mod keep_stopped;
+mod leave;
 mod member;
 mod observed;
 mod phases;
@@ -53,9 +55,9 @@ use crate::ledger::LedgerChange;
 use crate::{Context, LATE_REQUEST_WINDOW, Ledger, MemberStep, Restart, Strategy, ended_recently};
 
 pub use debts::starts::{awaited_starts, start_is_due, starts_in_ledger};
+pub use leave::{LeavePlan, leave_plan};
 pub(crate) use member::update::frozen_update::planned_update;
 pub(crate) use member::update::rollback::set_back_next;
-pub use observed::outside_windows;
 pub(crate) use phases::phase_of;
 pub(crate) use requests::pod_phases::why_kept;
 pub use requests::update::changes_to_come;
@@ -154,7 +156,8 @@ const KEEP_STOPPED: [PlanStep; 2] = [
     PlanStep { name: "keep_stopped", run: Run::EachPod(keep_stopped::keep_stopped) },
 ];
 
-const FINISH: [PlanStep; 6] = [
+const FINISH: [PlanStep; 7] = [
+    once("leave", leave::leave),
     once("finish_restart", finish::finish_restart),
     once("report_progress", report_progress),
     once("show_phases", show_phases),

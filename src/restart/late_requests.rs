@@ -92,7 +92,7 @@ mod tests {
         };
         let none = Allocation::default();
         let theirs = AllocationBefore { persistent: Some("primaries".into()), transient: None };
-        let theirs = Allocation { setting: theirs, marker: None };
+        let theirs = Allocation { setting: theirs, ..Allocation::default() };
 
         assert!(look(&ledger, &marked_by("search/logs"), &[]));
         for ours in ["search/logs r1", "r1"] {

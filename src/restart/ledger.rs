@@ -16,8 +16,8 @@ use stayput_api::ConfigChoice;
 
 pub(super) use change::{LedgerChange, RestartChange};
 pub use debt::{
-    AllocationBefore, AllocationDebt, Debts, ExclusionDebt, RecordDebt, RemovedExclusion,
-    StartDebt, debts_due,
+    AllocationBefore, AllocationDebt, Debts, ExcludedBefore, ExclusionDebt, Leaving, RecordDebt,
+    RemovedExclusion, StartDebt, debts_due,
 };
 pub use restart::{
     Compensation, Direction, Ending, Member, MemberStep, MemberUpdate, Once, Restart, Stays,

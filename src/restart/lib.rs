@@ -36,16 +36,18 @@ use rules::MasterVoters;
 
 pub use code::{Code, Predicate};
 pub use configs::{IgnoredChanges, KnownConfigs};
-pub use flow::{awaited_starts, changes_to_come, outside_windows, start_is_due, starts_in_ledger};
+pub use flow::{
+    LeavePlan, awaited_starts, changes_to_come, leave_plan, start_is_due, starts_in_ledger,
+};
 pub use forecast::{
     Basis, Forecast, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime, forecast,
 };
 pub use late_requests::has_leftovers;
 pub use ledger::{
-    AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, ExclusionDebt,
-    HistoryEntry, KeptStopped, LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, MAX_MEMBERS, Member,
-    MemberStep, MemberUpdate, NodeResult, Once, Outcome, RecordDebt, RemovedExclusion, Restart,
-    StartDebt, Stays, Tried, debts_due,
+    AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, ExcludedBefore,
+    ExclusionDebt, HistoryEntry, KeptStopped, LastRestart, Leaving, Ledger, MAX_HANDLED,
+    MAX_HISTORY, MAX_MEMBERS, Member, MemberStep, MemberUpdate, NodeResult, Once, Outcome,
+    RecordDebt, RemovedExclusion, Restart, StartDebt, Stays, Tried, debts_due,
 };
 pub use plan::{
     Action, Event, Plan, Reason, Resume, Waiting, drain_request, start_request, stop_request,
@@ -59,13 +61,12 @@ pub use rules::place_without_engine;
 pub use shell::{foreign_text, shell_word};
 pub use snapshot::{
     Allocation, Cluster, Color, ContainerWaiting, DataPlace, Endpoint, Engine, Health,
-    InvalidSnapshot, Known, LastExit, LastRequest, LivePod, Manager, Marker, MissingPod, Node,
-    NotStarted, Operator, OperatorKind, OtherContainer, Pod, Record, ResizeState, Run,
-    RunningSnapshot, Saved, ShardCopies, ShardCopy, Snapshot, Sources, Unknown, Unreturnable,
-    Voting,
+    InvalidSnapshot, Known, LastExit, LastRequest, LeavingShards, LivePod, Manager, Marker,
+    MissingPod, Node, NodeSet, NodeSets, NotStarted, Operator, OperatorKind, OtherContainer, Pod,
+    Record, ResizeState, Run, RunningSnapshot, Saved, ShardCopies, ShardCopy, Snapshot, Sources,
+    Unknown, Unreturnable, Voting,
 };
 pub use snapshot::{are_master_eligible, exec_manager, holds_data, snapshot_schema};
-pub use stayput_declare::Leaving;
 pub use stayput_pod_update::{Change, GivenSettings, PodPatch, PodUpdate, Settings, UpdateStep};
 pub use time::{InvalidTime, Time};
 
@@ -91,6 +92,7 @@ pub fn needs_engine(snapshot: &Snapshot) -> bool {
     });
     ended_recently(snapshot)
         || asked
+        || snapshot.node_sets.is_some()
         || ledger.restart.is_some()
         || ledger.queued.is_some()
         || !ledger.debts.is_empty()

@@ -183,6 +183,26 @@ pub enum Action {
         /// Id of the node.
         node_id: String,
     },
+    /// Exclude nodes from allocation: set `cluster.routing.allocation.exclude._name`.
+    ExcludeNames {
+        /// The persistent value, if it changes; an inner `None` unsets it.
+        persistent: Option<Option<String>>,
+        /// The transient value, if it changes; an inner `None` unsets it.
+        transient: Option<Option<String>>,
+    },
+    /// Lower the count of a StatefulSet by one, on the version that was read: the node with the highest
+    /// ordinal is removed.
+    RemoveNode {
+        /// Name of the node set.
+        set: String,
+        /// Number of nodes afterwards.
+        replicas: u32,
+    },
+    /// Delete a StatefulSet without pods, on the version that was read.
+    RemoveNodeSet {
+        /// Name of the node set.
+        set: String,
+    },
 }
 
 impl Action {
@@ -216,7 +236,10 @@ impl Action {
             | Self::PutRecord { .. }
             | Self::ExcludeVoter { .. }
             | Self::ClearVotingExclusions
-            | Self::DeleteRecord { .. } => None,
+            | Self::DeleteRecord { .. }
+            | Self::ExcludeNames { .. }
+            | Self::RemoveNode { .. }
+            | Self::RemoveNodeSet { .. } => None,
         }
     }
 }

@@ -6,6 +6,7 @@
 mod engine;
 mod known;
 mod manager;
+mod node_sets;
 mod pod;
 mod shard_copies;
 
@@ -23,6 +24,7 @@ pub use engine::{
     are_master_eligible, holds_data,
 };
 pub use manager::{LastExit, LastRequest, Manager, Run};
+pub use node_sets::{LeavingShards, NodeSet, NodeSets};
 pub use pod::{ContainerWaiting, DataPlace, LivePod, OtherContainer, ResizeState, Unreturnable};
 pub use pod::{Endpoint, MissingPod, NotStarted, Pod, Sources, exec_manager};
 pub(crate) use shard_copies::{NumberedCopy, Others};
@@ -64,6 +66,9 @@ pub struct Snapshot {
     /// decision depends on them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingPod>,
+    /// The node sets of a declared cluster, if nodes leave it or something is owed for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_sets: Option<NodeSets>,
     /// Settings of the configs that the sources have now.
     #[serde(default, skip_serializing_if = "KnownConfigs::is_empty")]
     pub configs: KnownConfigs,

@@ -12,6 +12,7 @@ mod given_up_updates;
 mod ignored_changes;
 mod known_starts;
 mod laws;
+mod leaving;
 mod ledger_changes;
 pub(crate) mod lint;
 mod linter;

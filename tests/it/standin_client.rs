@@ -59,8 +59,8 @@ fn story(settings: &str, distribution: Distribution, version: &str) {
     wait(client.tighten(&unset, "primaries", MARK)).expect("tightened");
     let marked = Allocation {
         persistent: Some("primaries".into()),
-        transient: None,
         marker: Some(MARK.into()),
+        ..Allocation::default()
     };
     assert_eq!(wait(client.allocation(&engine)).expect("settings"), marked);
     wait(client.restore(&unset)).expect("restored");

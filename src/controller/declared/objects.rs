@@ -86,18 +86,11 @@ pub(super) fn node_set(metadata: &ObjectMeta) -> Option<&String> {
     metadata.labels.as_ref()?.get(NODE_SET)
 }
 
-/// The existing objects, and the versions of the StatefulSets that were read.
+/// The existing objects, and the StatefulSets of the node sets as they were read.
 #[derive(Debug)]
 pub(super) struct ExistingObjects {
     pub(super) observed: Observed,
-    objects: BTreeMap<String, Version>,
-}
-
-impl ExistingObjects {
-    /// The StatefulSet of a node set as it was read.
-    pub(super) fn object(&self, set: &str) -> Result<&Version, Failure> {
-        self.objects.get(set).ok_or(Failure::StatusOvertaken)
-    }
+    pub(super) objects: BTreeMap<String, Version>,
 }
 
 /// Reads the StatefulSets and the state of the bootstrap; ignores objects that the cluster does not own.

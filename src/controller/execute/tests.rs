@@ -53,6 +53,7 @@ fn engine_actions() -> Vec<Action> {
         Action::DeleteRecord { node_id: node() },
         Action::ExcludeVoter { node: node() },
         Action::ClearVotingExclusions,
+        Action::ExcludeNames { persistent: Some(Some(node())), transient: None },
     ]
 }
 
@@ -63,6 +64,19 @@ async fn nothing_is_written_to_the_engine_without_the_lease() {
         assert!(matches!(outcome, Err(Failure::LeaseLost)), "{action:?}: {outcome:?}");
         let outcome = execute(&Lease::not_needed(), &action).await;
         assert!(matches!(outcome, Err(Failure::EngineNotObserved)), "{action:?}: {outcome:?}");
+    }
+}
+
+#[tokio::test] // proves RESTART-119
+async fn no_node_is_removed_without_the_lease() {
+    let set = || "data".to_owned();
+    for action in
+        [Action::RemoveNode { set: set(), replicas: 2 }, Action::RemoveNodeSet { set: set() }]
+    {
+        let outcome = execute(&Lease::lost_for_test(), &action).await;
+        assert!(matches!(outcome, Err(Failure::LeaseLost)), "{action:?}: {outcome:?}");
+        let outcome = execute(&Lease::not_needed(), &action).await;
+        assert!(matches!(outcome, Err(Failure::StatusOvertaken)), "{action:?}: {outcome:?}");
     }
 }
 

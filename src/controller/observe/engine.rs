@@ -37,6 +37,8 @@ pub(crate) struct EngineView {
     client: Option<(String, Vec<Endpoint>, Arc<EngineClient>)>,
     /// Number of pods of the cluster.
     pods: usize,
+    /// True while nodes leave the cluster.
+    pub(super) nodes_leave: bool,
     identity: Option<stayput_engine::Engine>,
     /// Endpoints at which another cluster answered at the last look at rest: asked last.
     elsewhere: Vec<Endpoint>,
@@ -190,15 +192,9 @@ impl EngineView {
             // Another engine may run there now.
             self.identity = None;
         }
-        let Answers { topology, health, mut settings, reading } = answers?;
+        let Answers { mut topology, health, mut settings, reading } = answers?;
         self.reading = reading;
-        if !topology.recovered {
-            // An empty list of indices, settings or records would be taken for one without any.
-            return Err(ViewError::NotRecovered);
-        }
-        let Some(cluster_uuid) = topology.cluster_uuid.clone() else {
-            return Err(ViewError::NoCluster);
-        };
+        let cluster_uuid = formed(&topology)?;
         if identity.cluster_uuid.as_ref() != Some(&cluster_uuid)
             || identity.is_outdated(known, &topology)
         {
@@ -207,6 +203,13 @@ impl EngineView {
         if known.and_then(Topology::master_process) != topology.master_process() {
             // Both answers may have come from before this master had read its disks, when there was nothing.
             settings = Settings::read(&client, &identity, metrics).await;
+        }
+        if self.nodes_leave && health.is_some() {
+            // The shard copies are not older than the exclusion: an excluded node without any gets none.
+            topology = client.topology(&identity, Some(&topology)).await?;
+            if formed(&topology)? != cluster_uuid {
+                return Err(ViewError::OtherCluster);
+            }
         }
         let Settings { allocation, records } = settings;
         // An older master answers the request for records with an error.
@@ -375,6 +378,15 @@ impl EngineView {
         }
         best_first
     }
+}
+
+/// Id of the cluster that the engine has formed.
+fn formed(topology: &Topology) -> Result<String, ViewError> {
+    if !topology.recovered {
+        // An empty list of indices, settings or records would be taken for one without any.
+        return Err(ViewError::NotRecovered);
+    }
+    topology.cluster_uuid.clone().ok_or(ViewError::NoCluster)
 }
 
 /// The engine's answers of one look.

@@ -52,6 +52,7 @@ pub(super) fn bare(
         engine: Err(unknown("not asked yet")),
         no_master: false,
         jumped: 0,
+        node_sets: None,
         flushed: BTreeSet::new(),
     }
 }
@@ -132,6 +133,7 @@ pub(crate) fn refresh(
         engine: seen.engine.clone(),
         no_master: seen.no_master,
         jumped: seen.jumped,
+        node_sets: seen.node_sets.clone(),
         flushed: seen.flushed.clone(),
     }
 }

@@ -2,20 +2,22 @@
 
 use serde_json::json;
 
-use super::super::ExcludedNames;
 use super::*;
+use stayput_restart::AllocationBefore;
 
 #[test]
 fn a_value_is_a_text_or_a_list_or_unset() {
     let read = |body: serde_json::Value| {
-        crate::changes::parse_excluded(&made_up(200, &body.to_string())).expect("it is read")
+        let answer = made_up(200, &body.to_string());
+        crate::changes::parse_allocation(&answer).expect("it is read").excluded
     };
     let name = "cluster.routing.allocation.exclude._name";
     let both = read(json!({"persistent": {name: "a, b"}, "transient": {name: ["c", "d"]}}));
-    let expected = ExcludedNames { persistent: Some("a, b".into()), transient: Some("c,d".into()) };
+    let expected =
+        AllocationBefore { persistent: Some("a, b".into()), transient: Some("c,d".into()) };
     assert_eq!(both, expected);
     let other = read(json!({"persistent": {"cluster.max_shards_per_node": "9"}, "transient": {}}));
-    assert_eq!(other, ExcludedNames::default());
+    assert_eq!(other, AllocationBefore::default());
 }
 
 #[test]

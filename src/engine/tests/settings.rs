@@ -12,7 +12,12 @@ const MARK: &str = r#"{"restart":"r-1","before":{"persistent":null,"transient":n
 
 fn set(persistent: Option<&str>, transient: Option<&str>, marker: Option<&str>) -> Allocation {
     let owned = |text: Option<&str>| text.map(str::to_owned);
-    Allocation { persistent: owned(persistent), transient: owned(transient), marker: owned(marker) }
+    Allocation {
+        persistent: owned(persistent),
+        transient: owned(transient),
+        marker: owned(marker),
+        ..Allocation::default()
+    }
 }
 
 #[test]

@@ -103,7 +103,7 @@ pub(crate) fn commands(view: &ClusterView) -> Vec<String> {
         let before = Allocation {
             persistent: debt.before.persistent.clone(),
             transient: debt.before.transient.clone(),
-            marker: None,
+            ..Allocation::default()
         };
         all.push(format!(
             "{} -H 'Content-Type: application/json' -d {}",

@@ -292,7 +292,7 @@ mod tests {
             let own = |value: Option<&str>| value.map(str::to_owned);
             let setting =
                 AllocationBefore { persistent: own(persistent), transient: own(transient) };
-            is_tight(&Allocation { setting, marker: None })
+            is_tight(&Allocation { setting, ..Allocation::default() })
         };
         for value in ["none", "NONE", "New_Primaries", "PRIMARIES"] {
             assert!(is_tight(Some(value), None) && is_tight(Some("all"), Some(value)), "{value}");

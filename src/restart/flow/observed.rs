@@ -4,7 +4,7 @@ use crate::changes::{Check, refuse};
 use crate::snapshot::namespace_and_name;
 use crate::{
     Blocker, Code, Context, Ledger, Manager, Member, OperatorKind, Pod, Request, Restart, Sources,
-    Strategy, Time, annotation, foreign_text,
+    Strategy, annotation, foreign_text,
 };
 use stayput_api::Desired;
 
@@ -133,16 +133,14 @@ fn open_gate(cluster: &str, kind: &str, gate: &str, id: &str) -> String {
 /// Passes while a maintenance window is open, or if there are none.
 pub(crate) fn not_outside_windows(context: &Context<'_>) -> Check {
     match context.snapshot.cluster.closed_until {
-        Some(opens) => refuse(Code::OutsideWindow, outside_windows(opens)),
+        Some(opens) => refuse(
+            Code::OutsideWindow,
+            format!(
+                "outside of the maintenance windows (spec.restart.windows): the next one opens at {opens}"
+            ),
+        ),
         None => Ok(()),
     }
-}
-
-/// Message that no node is stopped before `opens`, the time when the next maintenance window opens.
-pub fn outside_windows(opens: Time) -> String {
-    format!(
-        "outside of the maintenance windows (spec.restart.windows): the next one opens at {opens}"
-    )
 }
 
 /// True if the SearchCluster is deleted together with its pods: then debts need not be paid. Pods that the

@@ -29,6 +29,8 @@ impl<'p> IdealCluster<'p> {
         let mut snapshot = snapshot.clone();
         // To add a missing finalizer takes one write and blocks no node.
         snapshot.cluster.finalizer = true;
+        // Nodes leave after the restart.
+        snapshot.node_sets = None;
         Self { snapshot, policy }
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    AllocationDebt, Debts, Direction, Ending, ExclusionDebt, HistoryEntry, KeptStopped, Ledger,
-    Member, MemberStep, NodeResult, Once, OwnKind, RecordDebt, RemovedExclusion, Restart,
+    AllocationDebt, Debts, Direction, Ending, ExclusionDebt, HistoryEntry, KeptStopped, Leaving,
+    Ledger, Member, MemberStep, NodeResult, Once, OwnKind, RecordDebt, RemovedExclusion, Restart,
     StartDebt, Tried,
 };
 use crate::index::NameSet;
@@ -72,6 +72,12 @@ pub(crate) enum LedgerChange {
     /// Removes the debt for a voting exclusion that no longer exists. A late request may set it again.
     ExclusionRemoved {
         node: String,
+        at: Time,
+    },
+    /// Sets what is owed for nodes that leave. A voting exclusion that is not owed any more was removed; a late
+    /// request may set it again.
+    SetLeaving {
+        leaving: Leaving,
         at: Time,
     },
     AddKeptStopped(KeptStopped),
@@ -155,9 +161,13 @@ impl LedgerChange {
             Self::SetExclusionDebt(debt) => ledger.debts.exclusion = debt,
             Self::ExclusionRemoved { node, at } => {
                 ledger.debts.exclusion = None;
-                let removed = &mut ledger.removed_exclusions;
-                removed.retain(|one| one.may_come_again(at) && one.node != node);
-                removed.push(RemovedExclusion { node, at });
+                remember_removed(ledger, node, at);
+            }
+            Self::SetLeaving { leaving, at } => {
+                let before = std::mem::replace(&mut ledger.debts.leaving, leaving);
+                if let (Some(node), None) = (before.voter, &ledger.debts.leaving.voter) {
+                    remember_removed(ledger, node, at);
+                }
             }
             Self::AddKeptStopped(kept) => ledger.kept_stopped.push(kept),
             Self::SetKeptStopped(kept) => {
@@ -223,6 +233,13 @@ fn release_allocation(ledger: &mut Ledger, pod_uids: &[String], is_restored: boo
     if debt.holders.is_empty() && is_restored {
         ledger.debts.allocation = None;
     }
+}
+
+/// Remembers that the voting exclusion of this node was removed.
+fn remember_removed(ledger: &mut Ledger, node: String, at: Time) {
+    let removed = &mut ledger.removed_exclusions;
+    removed.retain(|one| one.may_come_again(at) && one.node != node);
+    removed.push(RemovedExclusion { node, at });
 }
 
 fn replace_pod(ledger: &mut Ledger, old: &str, new: &str) {

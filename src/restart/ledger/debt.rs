@@ -9,7 +9,6 @@ use crate::late_requests::restart_of;
 use crate::ledger::MemberUpdate;
 use crate::{Ledger, Record, Time};
 use stayput_api::ConfigChoice;
-use stayput_declare::Leaving;
 
 /// Everything owed. Written down before it is done, removed once it is undone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +26,7 @@ pub struct Debts {
     /// The voting exclusion that must be removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclusion: Option<ExclusionDebt>,
-    /// Changes for nodes that leave. The code that creates the nodes decides about them and undoes them.
+    /// Changes for nodes that leave a declared cluster.
     #[serde(default, skip_serializing_if = "Leaving::is_empty")]
     pub leaving: Leaving,
 }
@@ -79,7 +78,7 @@ pub struct AllocationDebt {
     pub holders: Vec<String>,
 }
 
-/// `cluster.routing.allocation.enable` before us. Unset is a value.
+/// A cluster setting about allocation, as it was before us. Unset is a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AllocationBefore {
@@ -89,6 +88,48 @@ pub struct AllocationBefore {
     /// The transient setting, which wins over the persistent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transient: Option<String>,
+}
+
+impl AllocationBefore {
+    /// True if neither value is set.
+    pub(crate) fn is_unset(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Changes on the engine for nodes that leave. They are undone once a node has left, or stays after
+/// all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Leaving {
+    /// Names of the nodes that are excluded from allocation because they leave.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub nodes: BTreeSet<String>,
+    /// The persistent exclusion before ours, if ours was added to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persistent: Option<ExcludedBefore>,
+    /// The transient exclusion before ours, if ours was added to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transient: Option<ExcludedBefore>,
+    /// The node that is excluded from voting because it leaves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voter: Option<String>,
+}
+
+/// `cluster.routing.allocation.exclude._name` before us. Unset is a value.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExcludedBefore {
+    /// The value as it was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+}
+
+impl Leaving {
+    /// Nothing is to be undone.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A node-shutdown record of ours.

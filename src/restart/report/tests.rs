@@ -90,6 +90,7 @@ fn three() -> Snapshot {
         missing: vec![],
         no_master: false,
         jumped: 0,
+        node_sets: None,
         flushed: Default::default(),
     }
 }

@@ -172,14 +172,17 @@ pub enum Voting {
     MinimumMasterNodes(u32),
 }
 
-/// `cluster.routing.allocation.enable`, and our marker beside it.
+/// The cluster's allocation settings, and our marker beside them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Allocation {
-    /// The current setting; the transient value wins.
+    /// `cluster.routing.allocation.enable`; the transient value wins.
     pub setting: AllocationBefore,
     /// `cluster.metadata.stayput`, if its value can be parsed.
     pub marker: Option<Marker>,
+    /// `cluster.routing.allocation.exclude._name`. The shard copies are not older while nodes leave.
+    #[serde(default, skip_serializing_if = "AllocationBefore::is_unset")]
+    pub excluded: AllocationBefore,
 }
 
 /// Our marker, written in the same request as the setting. It contains what is needed to undo it.

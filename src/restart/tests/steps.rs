@@ -277,7 +277,7 @@ const REFUSED: &[Refused] = &[
 ];
 
 /// Steps that are never refused: they report, repair what they can, or write down what is so.
-const NEVER_REFUSED: [&str; 19] = [
+const NEVER_REFUSED: [&str; 20] = [
     "accept_cancel",
     "adopt_phases",
     "correct_times",
@@ -288,6 +288,8 @@ const NEVER_REFUSED: [&str; 19] = [
     "expect_late_requests",
     "finish_restart",
     "forget_replaced",
+    // What it waits for is reported by `report_leaving`.
+    "leave",
     "release_finalizer",
     "remember_configs",
     "remember_ignored_changes",

@@ -103,6 +103,7 @@ fn is_of_the_engine(action: &Action) -> bool {
             | Action::DeleteRecord { .. }
             | Action::ExcludeVoter { .. }
             | Action::ClearVotingExclusions
+            | Action::ExcludeNames { .. }
     )
 }
 

@@ -226,6 +226,7 @@ impl World {
             engine: Err(not_read),
             no_master: false,
             missing: vec![],
+            node_sets: None,
             flushed: flushed.clone(),
         };
         if self.selects_nothing {

@@ -108,8 +108,7 @@ fn settings_are_those_of_a_node_that_has_a_master() {
         let client = || client(&[first, second], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
         let allocation = wait(client().allocation(&engine)).expect("settings");
         assert_eq!(allocation.marker.as_deref(), Some(OURS));
-        let excluded = wait(client().excluded_names(&engine)).expect("settings");
-        assert_eq!(excluded.persistent.as_deref(), Some("theirs"));
+        assert_eq!(allocation.excluded.persistent.as_deref(), Some("theirs"));
     }
 }
 

@@ -160,7 +160,7 @@ fn allocation(client: &EngineClient, engine: &Engine) {
     assert_eq!(read(), unset);
     wait(client.tighten(&unset, "primaries", MARK)).expect("tightened");
     let persistent = Some("primaries".to_owned());
-    let marked = Allocation { persistent, transient: None, marker: Some(MARK.into()) };
+    let marked = Allocation { persistent, marker: Some(MARK.into()), ..Allocation::default() };
     assert_eq!(read(), marked);
     assert_eq!(marked.effective(), Some("primaries"));
     wait(client.restore(&unset)).expect("restored");
@@ -170,8 +170,12 @@ fn allocation(client: &EngineClient, engine: &Engine) {
     let before = Allocation { transient: Some("all".into()), ..Allocation::default() };
     wait(client.tighten(&before, "none", MARK)).expect("tightened");
     let none = Some("none".to_owned());
-    let marked =
-        Allocation { persistent: none.clone(), transient: none, marker: Some(MARK.into()) };
+    let marked = Allocation {
+        persistent: none.clone(),
+        transient: none,
+        marker: Some(MARK.into()),
+        ..Allocation::default()
+    };
     assert_eq!(read(), marked);
     wait(client.restore(&before)).expect("restored");
     assert_eq!(read(), before);

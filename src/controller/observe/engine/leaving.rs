@@ -1,17 +1,15 @@
-//! Questions to the engine beside the look of a restart: nodes that leave, with the reasons why shards stay;
-//! the list of nodes alone; and whether the cluster of a declaration has formed.
+//! Questions to the engine beside the look of a restart: why shards stay on nodes that leave; the list of nodes
+//! alone; and whether the cluster of a declaration has formed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use stayput_declare::{Excluded, Seen, SeenNode, Votes};
-use stayput_engine::{
-    Endpoint, EngineClient, EngineError, Members, Node, Shard, ShardState, Topology, Voting,
-};
+use stayput_engine::{Endpoint, EngineClient, EngineError, Members, Shard, ShardState};
 use stayput_kube_access::cluster::SearchClusterSpec;
-use stayput_restart::{Ledger, are_master_eligible, holds_data};
+use stayput_restart::{LeavingShards, Ledger};
 use tokio::time::timeout;
 
 use crate::credentials::{CredentialsError, Reach};
@@ -23,109 +21,39 @@ use crate::observe::engine::{ENGINE_ANSWER_TIMEOUT, EngineView, ViewError};
 const MAX_EXPLAINED: usize = 3;
 
 impl EngineView {
-    pub(crate) async fn see_leaving(
-        &mut self,
-        reach: Result<Reach, CredentialsError>,
-        endpoints: Vec<Endpoint>,
+    /// Shards of these nodes in the last look. Asks why one stays, for nodes from which none is being moved.
+    pub(crate) async fn leaving_shards(
+        &self,
         leaving: &BTreeSet<String>,
-        uuid: Option<&str>,
         metrics: &Metrics,
-    ) -> Result<Seen, ViewError> {
-        let (client, identity) = self.connect_and_identify(reach, endpoints, metrics).await?;
-        let excluded = client.excluded_names(&identity).await;
-        metrics.count_request(Side::Engine, "excluded_names", excluded.is_ok());
-        let excluded = excluded?;
-        let topology = client.topology(&identity, self.topology.as_ref()).await;
-        metrics.count_request(Side::Engine, "topology", topology.is_ok());
-        let topology = topology?;
-        if !topology.recovered {
-            return Err(ViewError::NotRecovered);
-        }
-        match topology.cluster_uuid.as_deref() {
-            None => return Err(ViewError::NoCluster),
-            Some(found) if uuid.is_some_and(|uuid| uuid != found) => {
-                return Err(ViewError::OtherCluster);
+    ) -> BTreeMap<String, LeavingShards> {
+        let (Some((client, _)), Some(topology)) = (self.client(), &self.topology) else {
+            return BTreeMap::new();
+        };
+        let mut found = BTreeMap::new();
+        let mut explained = 0;
+        for node in topology.nodes.iter().filter(|node| leaving.contains(&node.name)) {
+            let is_here = |name: &Option<Arc<str>>| name.as_deref() == Some(node.name.as_str());
+            // A shard that moves to a node is on it soon.
+            let is_coming = |shard: &&Shard| is_here(&shard.relocating_to);
+            let here = || topology.shards.iter().filter(|shard| is_here(&shard.node_name));
+            let count = here().count() + topology.shards.iter().filter(is_coming).count();
+            let is_moving = here().any(|shard| shard.state == ShardState::Relocating);
+            let stays = here().find(|shard| shard.state == ShardState::Started);
+            let mut stuck = None;
+            if let Some(shard) = stays.filter(|_| !is_moving && explained < MAX_EXPLAINED) {
+                explained += 1;
+                let why = client.why_it_stays(shard).await;
+                metrics.count_request(Side::Engine, "explain", why.is_ok());
+                stuck = why.unwrap_or_else(|error| {
+                    // The next nodes would wait for an answer, too.
+                    explained = MAX_EXPLAINED;
+                    Some(format!("why they stay is not known: {error}"))
+                });
             }
-            Some(_) => {}
+            found.insert(node.name.clone(), LeavingShards { count, stuck });
         }
-        let mut seen = seen(&topology);
-        seen.excluded = Excluded { persistent: excluded.persistent, transient: excluded.transient };
-        explain(&client, &topology, leaving, &mut seen, metrics).await;
-        Ok(seen)
-    }
-}
-
-/// The state of the cluster, without the exclusion and without the reasons why shards stay.
-fn seen(topology: &Topology) -> Seen {
-    let mut shards: BTreeMap<&str, usize> = BTreeMap::new();
-    for shard in topology.shards.iter() {
-        // A shard that moves to a node is on it soon.
-        for node in shard.node_name.iter().chain(&shard.relocating_to) {
-            *shards.entry(node).or_default() += 1;
-        }
-    }
-    let node = |node: &Node| {
-        let roles = node.roles.as_ref();
-        let seen = SeenNode {
-            id: node.id.clone(),
-            is_master: roles.is_none_or(are_master_eligible),
-            data_roles: roles
-                .into_iter()
-                .flatten()
-                .filter(|role| holds_data(role))
-                .cloned()
-                .collect(),
-            roles_unknown: roles.is_none(),
-            shards: shards.get(node.name.as_str()).copied().unwrap_or(0),
-            stuck: None,
-        };
-        (node.name.clone(), seen)
-    };
-    let mut without_primary = topology.shards.iter();
-    let without_primary =
-        without_primary.find(|shard| shard.primary && shard.state == ShardState::Unassigned);
-    Seen {
-        nodes: topology.nodes.iter().map(node).collect(),
-        without_primary: without_primary.map(|shard| shard.index.to_string()),
-        immovable: topology.immovable.clone(),
-        votes: match &topology.voting {
-            Voting::Configurations { committed, accepted, excluded } => Some(Votes {
-                voters: committed.union(accepted).cloned().collect(),
-                excluded: excluded.clone(),
-            }),
-            Voting::MinimumMasterNodes(_) => None,
-        },
-        excluded: Excluded::default(),
-    }
-}
-
-/// Asks why a shard stays, for leaving nodes from which none is being moved.
-async fn explain(
-    client: &EngineClient,
-    topology: &Topology,
-    leaving: &BTreeSet<String>,
-    seen: &mut Seen,
-    metrics: &Metrics,
-) {
-    let on = |node: &str| {
-        let node = node.to_owned();
-        move |shard: &&Shard| shard.node_name.as_deref() == Some(node.as_str())
-    };
-    let mut explained = 0;
-    for (name, node) in seen.nodes.iter_mut().filter(|(name, _)| leaving.contains(*name)) {
-        let mut here = topology.shards.iter().filter(on(name));
-        let is_moving = here.clone().any(|shard| shard.state == ShardState::Relocating);
-        let stays = here.find(|shard| shard.state == ShardState::Started);
-        let Some(shard) = stays.filter(|_| !is_moving && explained < MAX_EXPLAINED) else {
-            continue;
-        };
-        explained += 1;
-        let why = client.why_it_stays(shard).await;
-        metrics.count_request(Side::Engine, "explain", why.is_ok());
-        node.stuck = match why {
-            Ok(why) => why,
-            Err(error) => Some(format!("why they stay is not known: {error}")),
-        };
+        found
     }
 }
 
@@ -201,32 +129,6 @@ impl Ours<'_> {
     fn not_in(&self, members: &Members) -> BTreeSet<String> {
         let listed: BTreeSet<&str> = members.nodes.iter().map(|node| node.name.as_str()).collect();
         self.nodes.difference(&listed).map(|node| (*node).to_owned()).collect()
-    }
-}
-
-/// Time limit of all answers together.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-
-impl Observer {
-    /// Asks the engine about the leaving nodes. Reads the exclusion before the shards: an excluded node
-    /// without shards then gets none.
-    pub(crate) async fn see_leaving(
-        &mut self,
-        ledger: &Ledger,
-        spec: &SearchClusterSpec,
-        leaving: &BTreeSet<String>,
-    ) -> Result<Seen, String> {
-        let endpoints = self.endpoints_of(ledger, spec);
-        if endpoints.is_empty() {
-            return Err("no pod has an address at which the engine could be asked".to_owned());
-        }
-        let reach = self.credentials.engine(&spec.engine).await;
-        let uuid = ledger.cluster_uuid.as_deref();
-        let asked = self.facts.engine.see_leaving(reach, endpoints, leaving, uuid, &self.metrics);
-        match timeout(ANSWER_TIMEOUT, asked).await {
-            Ok(seen) => seen.map_err(|error| error.to_string()),
-            Err(_) => Err("the engine does not answer in time".to_owned()),
-        }
     }
 }
 

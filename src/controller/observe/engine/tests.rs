@@ -1,5 +1,6 @@
 //! Stale, partial or odd answers of an engine, and the snapshot made from them.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::*;
@@ -238,6 +239,27 @@ async fn copies_older_than_a_green_health_are_read_again() {
 async fn copies_are_read_again_once_and_only_if_the_health_is_green() {
     assert_eq!(read_from("green", false).await, (vec![true, false], 2));
     assert_eq!(read_from("yellow", true).await, (vec![true, false], 1));
+}
+
+/// A node that is excluded and empty by then gets no shard any more.
+#[tokio::test] // proves DECLARE-32
+async fn while_nodes_leave_no_copy_is_older_than_the_exclusion() {
+    let (reads, targets) = (AtomicU64::new(0), Arc::new(Mutex::new(Vec::new())));
+    let asked = Arc::clone(&targets);
+    let endpoint = served(move |target| {
+        asked.lock().expect("a lock").push(target.to_owned());
+        Some(answer(target, "yellow", true, &reads))
+    })
+    .await;
+    let mut view = EngineView { nodes_leave: true, ..EngineView::default() };
+    let metrics = Metrics::new();
+    let engine = view.observe(Ok(reach("1")), vec![endpoint], "zone", None, &metrics).await;
+    engine.expect("an engine");
+    let targets = targets.lock().expect("a lock");
+    let last = |path: &str| targets.iter().rposition(|target| target.starts_with(path));
+    let settings = last("/_cluster/settings");
+    assert!(settings.is_some() && settings < last("/_cluster/state/version,"), "{targets:?}");
+    assert!(settings < last("/_cluster/state/routing_table"), "{targets:?}");
 }
 
 /// If the details counted, the next look would wait as long as a node that boots.

@@ -11,13 +11,23 @@ use crate::flow::turn::{Turn, TurnView, wait};
 use crate::ledger::LedgerChange;
 use crate::rules::StopImpact;
 use crate::{Action, Blocker, Code, ExclusionDebt, Ledger, Member, Reason, Restart, Voting};
-use stayput_declare::others_exclusions;
+
+/// The request that removes every voting exclusion, for messages.
+pub(crate) const CLEAR_EXCLUSIONS: &str =
+    "DELETE /_cluster/voting_config_exclusions?wait_for_removal=false";
 
 /// The voting configurations (ids of nodes) and the exclusions (names of nodes).
-struct Votes<'a> {
+pub(crate) struct Votes<'a> {
     committed: &'a BTreeSet<String>,
     accepted: &'a BTreeSet<String>,
-    excluded: &'a BTreeSet<String>,
+    pub(crate) excluded: &'a BTreeSet<String>,
+}
+
+impl<'a> Votes<'a> {
+    /// Ids of the nodes in one of the two configurations.
+    pub(crate) fn voters(&self) -> impl Iterator<Item = &'a String> {
+        self.committed.union(self.accepted)
+    }
 }
 
 /// True if a member that takes its slot on these terms must hand its vote over first. While there are
@@ -55,8 +65,7 @@ pub(crate) fn hand_over(view: &TurnView<'_, '_>) -> Result<(), Turn> {
     let Some(votes) = votes(context)? else { return Ok(()) };
     let id = context.index.node(&member.node).map(|node| &node.id).or(member.node_id.as_ref());
     let Some(id) = id else { return Ok(()) };
-    let has_moved = !votes.committed.contains(id) && !votes.accepted.contains(id);
-    if has_moved {
+    if votes.voters().all(|voter| voter != id) {
         return Ok(());
     }
     if votes.excluded.contains(&debt.node) {
@@ -158,7 +167,7 @@ fn exclusion_debt<'l>(ledger: &'l Ledger, member: &Member) -> Option<&'l Exclusi
 }
 
 /// The voting configurations, if the engine has any.
-fn votes<'a>(context: &Context<'a>) -> Result<Option<Votes<'a>>, Blocker> {
+pub(crate) fn votes<'a>(context: &Context<'a>) -> Result<Option<Votes<'a>>, Blocker> {
     match context.index.engine()?.voting.as_ref().map_err(Blocker::engine_unreachable)? {
         Voting::Configurations { committed, accepted, excluded } => {
             Ok(Some(Votes { committed, accepted, excluded }))
@@ -168,7 +177,7 @@ fn votes<'a>(context: &Context<'a>) -> Result<Option<Votes<'a>>, Blocker> {
 }
 
 /// Passes if only `ours` is excluded, or nodes that a late request of ours has excluded.
-fn none_but(
+pub(crate) fn none_but(
     context: &Context<'_>,
     ledger: &Ledger,
     ours: Option<&str>,
@@ -181,11 +190,16 @@ fn none_but(
     if foreign.is_empty() {
         return Ok(());
     }
-    Err(Blocker { code: Code::ForeignController, message: others_exclusions(&foreign) })
+    let message = format!(
+        "another client has excluded {} from voting, and exclusions can only be removed all at once; \
+         if they are needed no more, remove them: {CLEAR_EXCLUSIONS}",
+        foreign.join(", ")
+    );
+    Err(Blocker { code: Code::ForeignController, message })
 }
 
 /// True if an exclusion of ours for this node was removed a short while ago.
-fn was_removed_recently(context: &Context<'_>, ledger: &Ledger, node: &str) -> bool {
+pub(crate) fn was_removed_recently(context: &Context<'_>, ledger: &Ledger, node: &str) -> bool {
     let now = context.snapshot.now;
     ledger.removed_exclusions.iter().any(|one| one.node == node && one.may_come_again(now))
 }

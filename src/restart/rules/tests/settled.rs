@@ -31,7 +31,7 @@ fn allocation(engine: &mut Engine, persistent: Option<&str>, transient: Option<&
         persistent: persistent.map(str::to_owned),
         transient: transient.map(str::to_owned),
     };
-    engine.allocation = Ok(Allocation { setting, marker: None });
+    engine.allocation = Ok(Allocation { setting, ..Allocation::default() });
 }
 
 #[test] // proves RULE-10

@@ -59,6 +59,7 @@ impl Case {
                 missing: vec![],
                 no_master: false,
                 jumped: 0,
+                node_sets: None,
                 flushed: Default::default(),
             },
             policy: Policy::default(),
@@ -97,7 +98,7 @@ impl Case {
                 let of = |key| pairs().find(|pair| pair.0 == key).map(|pair| pair.1.to_owned());
                 let setting =
                     AllocationBefore { persistent: of("persistent"), transient: of("transient") };
-                self.engine().allocation = Ok(Allocation { setting, marker: None });
+                self.engine().allocation = Ok(Allocation { setting, ..Allocation::default() });
             }
             ("voters", "unread") => self.engine().voting = Err(unknown()),
             ("voters", _) => self.vote(&list(text)),

@@ -92,6 +92,9 @@ fn acted_on(facts: &Input, plan: &Plan) -> BTreeSet<String> {
             | Action::ExcludeVoter { .. }
             | Action::ClearVotingExclusions
             | Action::DeleteRecord { .. }
+            | Action::ExcludeNames { .. }
+            | Action::RemoveNode { .. }
+            | Action::RemoveNodeSet { .. }
             | Action::AddFinalizer => under_way(&mut acted),
             Action::RecordEvent(_)
             | Action::RemoveFinalizer

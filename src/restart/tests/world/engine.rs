@@ -193,7 +193,7 @@ impl Searching {
         if !self.takes_writes() {
             return false;
         }
-        self.allocation = Allocation { setting: before.clone(), marker: None };
+        self.allocation = Allocation { setting: before.clone(), ..Allocation::default() };
         true
     }
 

@@ -63,6 +63,16 @@ pub(crate) fn describe_action(action: &Action) -> String {
         Action::DeleteRecord { node_id } => format!("delete the record of {node_id}"),
         Action::ExcludeVoter { node } => format!("exclude {node} from voting"),
         Action::ClearVotingExclusions => "remove all voting exclusions".into(),
+        Action::ExcludeNames { persistent, transient } => {
+            let set_to = |level: &str, value: &Option<Option<String>>| match value {
+                None => String::new(),
+                Some(None) => format!(" {level}=unset"),
+                Some(Some(value)) => format!(" {level}=\"{value}\""),
+            };
+            format!("set{}{}", set_to("persistent", persistent), set_to("transient", transient))
+        }
+        Action::RemoveNode { set, replicas } => format!("scale {set} {replicas}"),
+        Action::RemoveNodeSet { set } => format!("remove {set}"),
     }
 }
 
@@ -165,6 +175,9 @@ impl World {
             Action::DeleteRecord { node_id } => self.engine.forget(node_id),
             Action::ExcludeVoter { node } => self.engine.exclude(node),
             Action::ClearVotingExclusions => self.engine.clear_exclusions(),
+            Action::ExcludeNames { .. }
+            | Action::RemoveNode { .. }
+            | Action::RemoveNodeSet { .. } => panic!("there are no node sets: {action:?}"),
         };
         self.settle();
         done

@@ -4,6 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::world::World;
+use crate::changes::Changes;
+use crate::ledger::LedgerChange;
+use crate::tests::world::perform::describe_action;
 use crate::{Action, ExcludedBefore, Leaving};
 
 /// One case.
@@ -77,9 +80,10 @@ impl Case {
             "owed transient" => world.debts.transient = before(text),
             "owed vote" => world.debts.voter = Some(text.to_owned()),
             "paused" => world.paused = text == "true",
-            "outside windows" => world.outside_windows = Some(text.to_owned()),
-            "changes" => world.changes = Some(text.to_owned()),
+            "outside windows" => world.outside_windows = text == "true",
+            "unfinished" => world.unfinished = Some(text.to_owned()),
             "busy" => world.busy = names(text),
+            "restart" => world.has_restart = text == "open",
             "under way" => world.under_way = text == "true",
             "late votes" => world.late_votes = names(text),
             "silent" => self.is_silent = text == "true",
@@ -111,23 +115,15 @@ fn set(text: &str) -> (&str, u32, Option<u32>) {
     }
 }
 
-/// The action in one line.
-pub(super) fn action(action: Option<&Action>) -> String {
-    let set_to = |level: &str, value: &Option<Option<String>>| match value {
-        None => String::new(),
-        Some(None) => format!(" {level}=unset"),
-        Some(Some(value)) => format!(" {level}=\"{value}\""),
-    };
-    match action {
-        None => "nothing".to_owned(),
-        Some(Action::Write(debts)) => format!("write {}", owed(debts)),
-        Some(Action::Exclude { persistent, transient }) => {
-            format!("set{}{}", set_to("persistent", persistent), set_to("transient", transient))
-        }
-        Some(Action::ExcludeVoter(node)) => format!("exclude vote {node}"),
-        Some(Action::ClearVotingExclusions) => "clear votes".to_owned(),
-        Some(Action::Scale { set, replicas }) => format!("scale {set} {replicas}"),
-        Some(Action::Remove { set }) => format!("remove {set}"),
+/// The step in one line.
+pub(super) fn step(step: &Changes) -> String {
+    match (&step.ledger[..], &step.actions[..]) {
+        ([], []) => "nothing".to_owned(),
+        ([LedgerChange::SetLeaving { leaving, .. }], []) => format!("write {}", owed(leaving)),
+        ([], [Action::ExcludeVoter { node }]) => format!("exclude vote {node}"),
+        ([], [Action::ClearVotingExclusions]) => "clear votes".to_owned(),
+        ([], [action]) => describe_action(action),
+        _ => panic!("{step:#?}"),
     }
 }
 

@@ -5,8 +5,11 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use super::nothing;
 use super::world::{World, is_data, is_master};
-use crate::{Action, Excluded, Leaving, leave};
+use crate::changes::Changes;
+use crate::ledger::LedgerChange;
+use crate::{Action, AllocationBefore};
 
 type Counts = (u32, Option<u32>);
 
@@ -23,7 +26,8 @@ fn worlds() -> impl Strategy<Value = World> {
                 ("data", data.0, data.1),
                 ("aold", old.0, old.1),
             ]);
-            world.excluded = Excluded { persistent: text(persistent), transient: text(transient) };
+            world.excluded =
+                AllocationBefore { persistent: text(persistent), transient: text(transient) };
             for node in world.listed.iter().filter(|node| is_data(node)) {
                 world.shards.insert(node.clone(), 2);
             }
@@ -33,7 +37,7 @@ fn worlds() -> impl Strategy<Value = World> {
 }
 
 fn excluded(world: &World) -> BTreeSet<String> {
-    let Excluded { persistent, transient } = &world.excluded;
+    let AllocationBefore { persistent, transient } = &world.excluded;
     let value = transient.as_ref().or(persistent.as_ref());
     value.into_iter().flat_map(|value| value.split(',')).map(|name| name.trim().into()).collect()
 }
@@ -49,17 +53,19 @@ fn move_shard(world: &mut World) {
     *world.shards.entry(to).or_default() += 1;
 }
 
-fn decide(world: &World) -> crate::LeavePlan {
-    leave(&world.sets, &world.facts(), Ok(&world.seen()), &world.debts)
+/// The next step, if there is one.
+fn decide(world: &World) -> Option<Changes> {
+    let step = super::decide(&world.snapshot()).changes;
+    (!step.ledger.is_empty() || !step.actions.is_empty()).then_some(step)
 }
 
 /// Decides and acts until nothing is left to do.
-fn run(mut world: World, mut check: impl FnMut(&World, &Action)) -> World {
+fn run(mut world: World, mut check: impl FnMut(&World, &Changes)) -> World {
     for _ in 0..400 {
-        match decide(&world).action {
-            Some(action) => {
-                check(&world, &action);
-                world.act(action);
+        match decide(&world) {
+            Some(step) => {
+                check(&world, &step);
+                world.act(step);
             }
             None if excluded(&world)
                 .iter()
@@ -77,8 +83,8 @@ proptest! {
     #[test] // proves DECLARE-32
     fn it_ends_with_what_is_declared_and_nothing_of_ours(before in worlds()) {
         let shards: usize = before.shards.values().sum();
-        let after = run(before.clone(), |world, action| {
-            if let Action::Scale { set, replicas } = action {
+        let after = run(before.clone(), |world, step| {
+            if let [Action::RemoveNode { set, replicas }] = &step.actions[..] {
                 let set = world.sets.iter().find(|one| one.name == *set).unwrap();
                 let node = set.node(*replicas);
                 assert!(*replicas >= set.wanted, "{node} is declared");
@@ -86,7 +92,7 @@ proptest! {
                 assert!(!world.voters.contains(&node), "{node} votes");
                 assert!(world.debts.nodes.contains(&node), "it was not written down");
             }
-            if let Action::ExcludeVoter(node) = action {
+            if let [Action::ExcludeVoter { node }] = &step.actions[..] {
                 assert_eq!(world.debts.voter.as_ref(), Some(node), "it was not written down");
             }
         });
@@ -94,7 +100,7 @@ proptest! {
             prop_assert_eq!(set.replicas, set.wanted);
         }
         prop_assert!(after.sets.iter().all(|set| set.is_declared));
-        prop_assert_eq!(&after.debts, &Leaving::default());
+        prop_assert_eq!(&after.debts, &nothing());
         prop_assert_eq!(&after.excluded, &before.excluded);
         prop_assert!(after.excluded_voters.is_empty());
         prop_assert_eq!(after.shards.values().sum::<usize>(), shards);
@@ -110,26 +116,28 @@ proptest! {
     ) {
         let mut world = before;
         for is_open in open {
-            world.outside_windows = (!is_open).then(|| "no window is open".to_owned());
-            match decide(&world).action {
-                Some(action) => {
+            world.outside_windows = !is_open;
+            match decide(&world) {
+                Some(step) => {
                     if !is_open {
-                        let goes = matches!(action, Action::Scale { .. } | Action::ExcludeVoter(_));
-                        prop_assert!(!goes, "{action:?}");
-                        if let Action::Write(debts) = &action {
+                        let goes = |action: &Action| {
+                            matches!(action, Action::RemoveNode { .. } | Action::ExcludeVoter { .. })
+                        };
+                        prop_assert!(!step.actions.iter().any(goes), "{step:?}");
+                        if let [LedgerChange::SetLeaving { leaving, .. }] = &step.ledger[..] {
                             let has_begun = &world.debts.nodes;
-                            prop_assert!(debts.nodes.is_subset(has_begun), "{debts:?}");
+                            prop_assert!(leaving.nodes.is_subset(has_begun), "{leaving:?}");
                         }
                     }
-                    world.act(action);
+                    world.act(step);
                 }
                 None => move_shard(&mut world),
             }
         }
-        world.outside_windows = None;
+        world.outside_windows = false;
         let after = run(world, |_, _| {});
         prop_assert!(after.sets.iter().all(|set| set.is_declared && set.replicas == set.wanted));
-        prop_assert_eq!(&after.debts, &Leaving::default());
+        prop_assert_eq!(&after.debts, &nothing());
     }
 
     /// After any number of actions the counts are as they were: every node that is still there
@@ -138,8 +146,8 @@ proptest! {
     fn a_declaration_that_is_taken_back_leaves_nothing(before in worlds(), at in 0usize..40) {
         let mut world = before.clone();
         for _ in 0..at {
-            match decide(&world).action {
-                Some(action) => world.act(action),
+            match decide(&world) {
+                Some(step) => world.act(step),
                 None => move_shard(&mut world),
             }
         }
@@ -147,11 +155,14 @@ proptest! {
             (set.wanted, set.is_declared) = (set.replicas, true);
         }
         let there = world.listed.clone();
-        let after = run(world, |_, action| {
-            assert!(!matches!(action, Action::Scale { .. } | Action::Remove { .. }));
+        let after = run(world, |_, step| {
+            let removes = |action: &Action| {
+                matches!(action, Action::RemoveNode { .. } | Action::RemoveNodeSet { .. })
+            };
+            assert!(!step.actions.iter().any(removes), "{step:?}");
         });
         prop_assert_eq!(&after.listed, &there);
-        prop_assert_eq!(&after.debts, &Leaving::default());
+        prop_assert_eq!(&after.debts, &nothing());
         prop_assert_eq!(&after.excluded, &before.excluded);
         prop_assert!(after.excluded_voters.is_empty());
     }
