@@ -7,7 +7,7 @@ pub(crate) mod slot;
 
 use std::time::Duration;
 
-use crate::changes::{Changes, Check, Wait, refuse};
+use crate::changes::{Changes, Check, Wait, Waits, refuse};
 use crate::flow::begin::slot::{begin, begin_zone};
 use crate::flow::debts::starts::is_waited_for;
 use crate::flow::engine::voting::is_exclusion_due;
@@ -35,25 +35,57 @@ pub(crate) fn choose_next(context: &Context<'_>, ledger: &Ledger) -> Changes {
     changes
 }
 
+/// The nodes of a restart that wait for their turn, with what it is decided from.
+pub(crate) struct Candidates<'t, 'a> {
+    pub(crate) context: &'t Context<'a>,
+    pub(crate) ledger: &'t Ledger,
+    pub(crate) restart: &'t Restart,
+    /// Places of these members in the restart, by uid of the pod.
+    places: Lookup<'t, usize>,
+    /// Those of their pods that are listed, in their order.
+    pub(crate) pods: Vec<&'a Pod>,
+}
+
+impl<'t, 'a> Candidates<'t, 'a> {
+    fn of(context: &'t Context<'a>, ledger: &'t Ledger, restart: &'t Restart) -> Self {
+        let members = restart.members.iter().enumerate();
+        // A node that is to be kept stopped leaves the restart with its stop, or waits for that.
+        let index = &context.index;
+        let is_kept =
+            |uid| index.place(uid).is_some_and(|pod| index.marks_at(pod).is_to_be_stopped);
+        let scheduled = members
+            .filter(|(_, member)| member.step == MemberStep::Scheduled && !is_kept(&member.pod_uid))
+            .map(|(index, member)| (member.pod_uid.as_str(), index));
+        let places = lookup(restart.members.len(), scheduled);
+        let pods = index.pods().filter(|pod| places.contains_key(pod.uid.as_str()));
+        let pods = if places.is_empty() { Vec::new() } else { order(pods, index.engine().ok()) };
+        Self { context, ledger, restart, places, pods }
+    }
+
+    /// True if the pod of every one of these members is listed.
+    pub(crate) fn are_listed(&self) -> bool {
+        self.pods.len() == self.places.len()
+    }
+
+    pub(crate) fn view(&self, pod: &Pod) -> TurnView<'t, 'a> {
+        TurnView::of(self.context, self.ledger, self.restart, self.places[&*pod.uid])
+    }
+
+    /// The same reason to wait for each.
+    pub(crate) fn wait(&self, blocker: &Blocker) -> Waits {
+        self.pods.iter().map(|pod| Wait::pod(&pod.uid, blocker.clone())).collect()
+    }
+}
+
 fn give_slots(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
     let mut changes = Changes::default();
-    let members = restart.members.iter().enumerate();
-    // A node that is to be kept stopped leaves the restart with its stop, or waits for that.
-    let index = &context.index;
-    let is_kept = |uid| index.place(uid).is_some_and(|pod| index.marks_at(pod).is_to_be_stopped);
-    let scheduled = members
-        .filter(|(_, member)| member.step == MemberStep::Scheduled && !is_kept(&member.pod_uid))
-        .map(|(index, member)| (member.pod_uid.as_str(), index));
-    let scheduled = lookup(restart.members.len(), scheduled);
-    if scheduled.is_empty() {
+    let candidates = Candidates::of(context, ledger, restart);
+    if candidates.places.is_empty() {
         return changes;
     }
-    let pods = context.index.pods().filter(|pod| scheduled.contains_key(pod.uid.as_str()));
-    let candidates = order(pods, context.index.engine().ok());
-    let failed = failed_as_a_set(context, ledger, restart, &candidates);
+    let failed = failed_as_a_set(&candidates);
     if !failed.is_empty() && missing_finalizer(context).is_none() {
-        let begun = begin_failed(context, ledger, restart, &scheduled, &candidates, &failed);
-        if let Some(begun) = begun {
+        if let Some(begun) = begin_failed(&candidates, &failed) {
             return begun;
         }
     } else if !failed.is_empty() {
@@ -61,39 +93,31 @@ fn give_slots(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Chan
     }
     if let Err(blocker) = may_begin(context, ledger, restart) {
         changes.wait_all(blocker.code, blocker.message.clone());
-        for pod in candidates {
-            changes.block(&pod.uid, blocker.clone());
-        }
+        changes.waits.extend(candidates.wait(&blocker));
         return changes;
     }
     if let Some(action) = missing_finalizer(context) {
         return Changes::action(action);
     }
     let mut changes = if restart.request.goes_as_a_whole() {
-        begin_zone(context, ledger, restart, &scheduled, &candidates).unwrap_or_else(Changes::from)
+        begin_zone(&candidates).unwrap_or_else(Changes::from)
     } else {
-        begin_in_order(context, ledger, restart, &scheduled, &candidates)
+        begin_in_order(&candidates)
     };
     report_quorum(context, &mut changes);
     changes
 }
 
 /// Gives a slot to every candidate that passes the rules, in the order of the candidates.
-fn begin_in_order<'a>(
-    context: &Context<'a>,
-    ledger: &Ledger,
-    restart: &Restart,
-    scheduled: &Lookup<'_, usize>,
-    candidates: &[&'a Pod],
-) -> Changes {
+fn begin_in_order(candidates: &Candidates<'_, '_>) -> Changes {
+    let Candidates { context, ledger, restart, pods, .. } = candidates;
     let mut changes = Changes::default();
     let mut evaluation = match context.evaluate(ledger) {
         Ok(evaluation) => evaluation,
         Err(blocker) => {
             let sets = FailedSets::of(&context.index, ledger);
-            for pod in candidates {
-                let view = &TurnView::of(context, ledger, restart, scheduled[&*pod.uid]);
-                if let Err(blocker) = may_be_deleted(view, pod) {
+            for pod in pods {
+                if let Err(blocker) = may_be_deleted(&candidates.view(pod), pod) {
                     changes.block(&pod.uid, blocker);
                     continue;
                 }
@@ -105,10 +129,10 @@ fn begin_in_order<'a>(
     };
     let strategy = restart.request.strategy;
     let pause = not_just_given_back(context, restart);
-    let turns = select(&mut evaluation, candidates, strategy, |pod, manager, terms| {
+    let turns = select(&mut evaluation, pods, strategy, |pod, manager, terms| {
         pause.clone()?;
         until_started(context, restart, pod, manager)?;
-        let view = &TurnView::of(context, ledger, restart, scheduled[&*pod.uid]);
+        let view = &candidates.view(pod);
         may_change_alone(view, pod, manager)?;
         changes.merge(begin(view, pod, manager, terms)?);
         Ok(())
@@ -135,13 +159,9 @@ fn report_quorum(context: &Context<'_>, changes: &mut Changes) {
 /// The members whose whole set has failed, if they may be restarted at once. They are down already, so the
 /// rules have nothing to protect; and failed masters that are restarted one by one cannot elect a master.
 /// They do not wait for other nodes under way, nor for debts to an unreachable engine.
-fn failed_as_a_set<'a>(
-    context: &Context<'a>,
-    ledger: &Ledger,
-    restart: &Restart,
-    candidates: &[&'a Pod],
-) -> Vec<&'a Pod> {
-    if candidates.iter().all(|pod| pod.ready) {
+fn failed_as_a_set<'a>(candidates: &Candidates<'_, 'a>) -> Vec<&'a Pod> {
+    let Candidates { context, ledger, restart, pods, .. } = candidates;
+    if pods.iter().all(|pod| pod.ready) {
         return Vec::new();
     }
     let answers = match context.index.engine() {
@@ -156,24 +176,17 @@ fn failed_as_a_set<'a>(
         return Vec::new();
     }
     let sets = FailedSets::of(&context.index, ledger);
-    candidates.iter().copied().filter(|pod| sets.whole_set_failed(pod)).collect()
+    pods.iter().copied().filter(|pod| sets.whole_set_failed(pod)).collect()
 }
 
 /// Gives a slot to all members whose set has failed; the others wait for them. `None`: no member can get one.
-fn begin_failed(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    scheduled: &Lookup<'_, usize>,
-    candidates: &[&Pod],
-    failed: &[&Pod],
-) -> Option<Changes> {
+fn begin_failed(candidates: &Candidates<'_, '_>, failed: &[&Pod]) -> Option<Changes> {
     let mut changes = Changes::default();
     let mut gone: Vec<&str> = Vec::new();
     let terms = StopImpact { without_engine: true, ..StopImpact::default() };
     for pod in failed {
-        let view = &TurnView::of(context, ledger, restart, scheduled[&*pod.uid]);
-        let begun = context.preflight(pod).and_then(|manager| {
+        let view = &candidates.view(pod);
+        let begun = view.context.preflight(pod).and_then(|manager| {
             may_change_alone(view, pod, manager)?;
             may_be_deleted(view, pod)?;
             begin(view, pod, manager, &terms)
@@ -192,7 +205,7 @@ fn begin_failed(
     let all = list_names(&gone);
     let go = if gone.len() == 1 { "goes" } else { "go" };
     let message = format!("{all} {go} first: no node of their set serves any more");
-    for pod in candidates.iter().filter(|pod| !gone.contains(&pod.node.as_str())) {
+    for pod in candidates.pods.iter().filter(|pod| !gone.contains(&pod.node.as_str())) {
         changes.wait(&pod.uid, Code::NotItsTurn, message.clone());
     }
     Some(changes)

@@ -4,7 +4,7 @@
 
 use crate::changes::{Changes, Wait, Waits};
 use crate::flow::answers::take_sequences_above;
-use crate::flow::begin::is_owed_no_start;
+use crate::flow::begin::{Candidates, is_owed_no_start};
 use crate::flow::engine::{owe_protection, voting};
 use crate::flow::member::give_back::not_just_given_back;
 use crate::flow::member::replaced::until_started;
@@ -12,12 +12,11 @@ use crate::flow::member::update::frozen_update::freeze;
 use crate::flow::member::update::step_of;
 use crate::flow::observed::{describe_zone, expected_now};
 use crate::flow::turn::TurnView;
-use crate::index::{Lookup, NameSet};
+use crate::index::NameSet;
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::rules::{Evaluation, NAMED, StopImpact, list_names};
 use crate::{
-    Blocker, Code, Context, Event, Ledger, Manager, Member, MemberStep, Node, Pod, Reason, Restart,
-    UpdateStep,
+    Blocker, Code, Event, Ledger, Manager, Member, MemberStep, Node, Pod, Reason, UpdateStep,
 };
 
 /// Writes both sequences, the expected checksum, the old process, and the debts. If the engine need not
@@ -104,28 +103,17 @@ fn describe(member: &Member) -> String {
 type Blocked<'a> = (&'a Pod, Blocker);
 
 /// Gives all candidates their slots in one write, if they pass every rule together.
-pub(crate) fn begin_zone<'a>(
-    context: &Context<'a>,
-    ledger: &Ledger,
-    restart: &Restart,
-    scheduled: &Lookup<'_, usize>,
-    candidates: &[&'a Pod],
-) -> Result<Changes, Waits> {
-    if candidates.len() < scheduled.len() {
-        return Err(wait_for_pods(context, restart, candidates));
+pub(crate) fn begin_zone(candidates: &Candidates<'_, '_>) -> Result<Changes, Waits> {
+    if !candidates.are_listed() {
+        return Err(wait_for_pods(candidates));
     }
-    let block_all = |blocked: Vec<Blocked<'a>>| {
-        blocked_as_a_whole(context, ledger, restart, candidates, &blocked)
-    };
-    let judged = judge_together(context, ledger, restart, candidates).map_err(block_all)?;
-    let waits = |blocker: Blocker| -> Waits {
-        candidates.iter().map(|pod| Wait::pod(&pod.uid, blocker.clone())).collect()
-    };
-    not_just_given_back(context, restart).map_err(waits)?;
+    let block_all = |blocked: Vec<Blocked<'_>>| blocked_as_a_whole(candidates, &blocked);
+    let judged = judge_together(candidates).map_err(block_all)?;
+    not_just_given_back(candidates.context, candidates.restart)
+        .map_err(|blocker| candidates.wait(&blocker))?;
     let mut changes = Changes::default();
-    for (pod, (manager, terms)) in candidates.iter().copied().zip(judged) {
-        let view = &TurnView::of(context, ledger, restart, scheduled[&*pod.uid]);
-        let begun = begin(view, pod, manager, &terms);
+    for (pod, (manager, terms)) in candidates.pods.iter().copied().zip(judged) {
+        let begun = begin(&candidates.view(pod), pod, manager, &terms);
         changes.merge(begun.map_err(|blocker| block_all(vec![(pod, blocker)]))?);
     }
     Ok(changes)
@@ -133,7 +121,8 @@ pub(crate) fn begin_zone<'a>(
 
 /// Reasons to wait for the pods of the zone that are gone: a node whose pod is being replaced still belongs
 /// to its zone, so the zone waits for it.
-fn wait_for_pods(context: &Context<'_>, restart: &Restart, candidates: &[&Pod]) -> Waits {
+fn wait_for_pods(candidates: &Candidates<'_, '_>) -> Waits {
+    let Candidates { context, restart, .. } = candidates;
     let gone = restart.members.iter().filter(|member| {
         member.step == MemberStep::Scheduled && context.index.pod(&member.pod_uid).is_none()
     });
@@ -143,23 +132,20 @@ fn wait_for_pods(context: &Context<'_>, restart: &Restart, candidates: &[&Pod]) 
         describe_zone(restart),
         list_names(&gone)
     );
-    let blocker = Blocker { code: Code::PodGone, message };
-    candidates.iter().map(|pod| Wait::pod(&pod.uid, blocker.clone())).collect()
+    candidates.wait(&Blocker { code: Code::PodGone, message })
 }
 
 /// Checks the candidates as one batch: their managers and the impact of their stops, or all blocked
 /// candidates.
 fn judge_together<'a>(
-    context: &Context<'a>,
-    ledger: &Ledger,
-    restart: &Restart,
-    candidates: &[&'a Pod],
+    candidates: &Candidates<'_, 'a>,
 ) -> Result<Vec<(&'a Manager, StopImpact)>, Vec<Blocked<'a>>> {
-    let uids: NameSet<'_> = candidates.iter().map(|pod| pod.uid.as_str()).collect();
+    let Candidates { context, ledger, restart, pods, .. } = candidates;
+    let uids: NameSet<'_> = pods.iter().map(|pod| pod.uid.as_str()).collect();
     let evaluation = Evaluation::of(&context.index, ledger, context.policy, &uids);
-    let mut managers = Vec::with_capacity(candidates.len());
+    let mut managers = Vec::with_capacity(pods.len());
     let mut blocked = Vec::new();
-    for pod in candidates.iter().copied() {
+    for pod in pods.iter().copied() {
         let judged = context.preflight(pod).and_then(|manager| {
             let evaluation = evaluation.as_ref().map_err(Blocker::clone)?;
             evaluation.check_rules(pod, restart.request.strategy)?;
@@ -175,16 +161,10 @@ fn judge_together<'a>(
 }
 
 /// Reasons to wait for every node of the zone, with the smaller step that would be possible.
-fn blocked_as_a_whole(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    candidates: &[&Pod],
-    blocked: &[Blocked<'_>],
-) -> Waits {
+fn blocked_as_a_whole(candidates: &Candidates<'_, '_>, blocked: &[Blocked<'_>]) -> Waits {
     let Some((_, first)) = blocked.first() else { return Waits::new() };
-    let zone = describe_zone(restart);
-    let alone = one_by_one(context, ledger, restart, candidates);
+    let zone = describe_zone(candidates.restart);
+    let alone = one_by_one(candidates);
     let nodes: Vec<&str> = blocked.iter().map(|(pod, _)| pod.node.as_str()).collect();
     let nodes = list_names(&nodes);
     let whole = format!(
@@ -192,7 +172,7 @@ fn blocked_as_a_whole(
          {nodes} ({}: {}); \
          {alone}",
         blocked.len(),
-        candidates.len(),
+        candidates.pods.len(),
         first.code.as_str(),
         first.message
     );
@@ -201,18 +181,13 @@ fn blocked_as_a_whole(
     let message = format!(
         "could be stopped, but {zone} is restarted as a whole or not at all, and {nodes} may not"
     );
-    let others = Blocker { code: Code::NotItsTurn, message };
-    waits.extend(candidates.iter().map(|pod| Wait::pod(&pod.uid, others.clone())));
+    waits.extend(candidates.wait(&Blocker { code: Code::NotItsTurn, message }));
     waits
 }
 
 /// Names, for messages, the candidates that could be restarted one after the other.
-fn one_by_one(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-    candidates: &[&Pod],
-) -> String {
+fn one_by_one(candidates: &Candidates<'_, '_>) -> String {
+    let Candidates { context, ledger, restart, pods, .. } = candidates;
     // As if each node had its own request: otherwise it would wait for the other nodes of the zone.
     let ledger = Ledger {
         kept_stopped: ledger.kept_stopped.clone(),
@@ -226,7 +201,7 @@ fn one_by_one(
         context.preflight(pod).is_ok()
             && evaluation.check_rules(pod, restart.request.strategy).is_ok()
     };
-    let may: Vec<&str> = candidates.iter().filter(may).map(|pod| pod.node.as_str()).collect();
+    let may: Vec<&str> = pods.iter().filter(may).map(|pod| pod.node.as_str()).collect();
     if may.is_empty() {
         return "none of them could be stopped alone now either".into();
     }
