@@ -60,67 +60,88 @@ pub(crate) fn until_listed_again(member: &Member) -> Result<(), Turn> {
     }
 }
 
+/// State of a member whose pod was replaced while it held a slot. The first that applies counts, in this order.
+enum Shown<'t> {
+    /// No other pod has taken its place.
+    Gone,
+    /// The new pod mounts other volume claims, as this message says.
+    OtherClaims(String),
+    /// The new node has joined, and its manager does not answer.
+    Unreachable(Blocker),
+    /// The new node has joined on an old config.
+    OnOldConfig,
+    Joined(&'t Pod),
+    /// No Kubernetes node takes the new pod, as this message says.
+    Unschedulable(String),
+    Starting,
+}
+
+fn shown<'t>(view: &TurnView<'t, '_>) -> Shown<'t> {
+    let TurnView { context, member, .. } = *view;
+    let Some(successor) = context.index.successor(member) else { return Shown::Gone };
+    if let Some(other) = other_claims(member, successor) {
+        return Shown::OtherClaims(other);
+    }
+    if lists_new_process(context, member) && context.index.is_up(successor) {
+        return match context.index.manager(&successor.uid) {
+            Err(blocker) => Shown::Unreachable(blocker),
+            Ok(manager) if runs_on_old_config(successor, manager) => Shown::OnOldConfig,
+            Ok(_) => Shown::Joined(successor),
+        };
+    }
+    match successor.live.as_ref().and_then(|live| live.unschedulable.as_ref()) {
+        Some(why) => {
+            // The scheduler writes sentences.
+            let why = why.trim_end_matches('.');
+            Shown::Unschedulable(format!("no Kubernetes node takes the new pod: {why}"))
+        }
+        None => Shown::Starting,
+    }
+}
+
 /// The turn of a member whose pod was replaced while it held a slot: the new pod has a new process, on the
 /// config that is mounted there.
 pub(crate) fn in_its_turn(view: &TurnView<'_, '_>) -> Turn {
     let TurnView { context, member, .. } = *view;
-    let phases = phases(member);
-    let Some(successor) = context.index.successor(member) else {
-        if is_over_time(context, member, phases) {
-            return Turn::Abort("the pod is gone and no other took its place".into());
-        }
-        if let Some(why) = gives_back(view, None) {
-            return Turn::GiveBack(why);
-        }
-        let gone = wait(Code::PodGone, "the pod is gone; waiting for the one in its place");
-        return until_limit_lifted(view, gone);
-    };
-    if let Some(other) = other_claims(member, successor) {
-        return Turn::Abort(other);
-    }
-    if lists_new_process(context, member) && context.index.is_up(successor) {
-        let manager = match context.index.manager(&successor.uid) {
-            Ok(manager) => manager,
-            Err(blocker) if is_over_time(context, member, phases) => {
-                return Turn::Abort(format!("its pod was replaced: {}", blocker.message));
+    let is_late = is_over_time(context, member, phases(member));
+    match shown(view) {
+        Shown::Gone if is_late => Turn::Abort("the pod is gone and no other took its place".into()),
+        Shown::Gone => match gives_back(view, None) {
+            Some(why) => Turn::GiveBack(why),
+            None => {
+                let message = "the pod is gone; waiting for the one in its place";
+                until_limit_lifted(view, wait(Code::PodGone, message))
             }
-            Err(blocker) => return Turn::Wait(blocker),
-        };
-        if runs_on_old_config(successor, manager) {
+        },
+        Shown::OtherClaims(other) => Turn::Abort(other),
+        Shown::Unreachable(blocker) if is_late => {
+            Turn::Abort(format!("its pod was replaced: {}", blocker.message))
+        }
+        Shown::Unreachable(blocker) => Turn::Wait(blocker),
+        Shown::OnOldConfig => {
             // The next turn begins as any other: with the rules, and with all that protects the node's
             // shards.
             let reason = "its pod was replaced by one that runs on an old config".to_owned();
-            return Turn::GiveBack(GiveBack { reason, by_rule: false });
+            Turn::GiveBack(GiveBack { reason, by_rule: false })
         }
-        if let Err(Unread::Yet(why)) = claims_known(member, successor)
-            && !is_over_time(context, member, phases)
-        {
-            return wait(Code::Joining, format!("it has joined, and {why}"));
-        }
-        return match clean_up(view) {
-            Err(turn) => turn,
-            Ok(()) if step_of(member) == UpdateStep::Replace => {
-                Turn::finish(ending_of_replaced(member, successor))
+        Shown::Joined(successor) => match claims_known(member, successor) {
+            Err(Unread::Yet(why)) if !is_late => {
+                wait(Code::Joining, format!("it has joined, and {why}"))
             }
-            Ok(()) => Turn::finish(Ending {
-                outcome: Outcome::Done,
-                reason: "the pod was replaced during the restart; the new one runs".into(),
-            }),
-        };
-    }
-    let unschedulable = successor.live.as_ref().and_then(|live| live.unschedulable.as_ref());
-    let (code, message) = match unschedulable {
-        Some(why) => {
-            // The scheduler writes sentences.
-            let why = why.trim_end_matches('.');
-            (Code::WouldNotFit, format!("no Kubernetes node takes the new pod: {why}"))
+            Err(Unread::Yet(_) | Unread::Forbidden(_)) | Ok(()) => match clean_up(view) {
+                Ok(()) => Turn::finish(ending_of_replaced(member, successor)),
+                Err(turn) => turn,
+            },
+        },
+        Shown::Unschedulable(message) if is_late => Turn::Abort(message),
+        Shown::Unschedulable(message) => until_limit_lifted(view, wait(Code::WouldNotFit, message)),
+        Shown::Starting if is_late => {
+            Turn::Abort("the pod was replaced and the new one has not joined".into())
         }
-        None => (Code::Joining, "the pod was replaced; waiting for the new one to join".to_owned()),
-    };
-    match (is_over_time(context, member, phases), unschedulable) {
-        (true, Some(_)) => Turn::Abort(message),
-        (true, None) => Turn::Abort("the pod was replaced and the new one has not joined".into()),
-        (false, _) => until_limit_lifted(view, wait(code, message)),
+        Shown::Starting => {
+            let message = "the pod was replaced; waiting for the new one to join";
+            until_limit_lifted(view, wait(Code::Joining, message))
+        }
     }
 }
 
@@ -134,10 +155,14 @@ fn runs_on_old_config(successor: &Pod, manager: &Manager) -> bool {
     }
 }
 
-/// The ending of a member whose pod we had replaced. If the owner made the new pod from another template than
+/// The ending of a member in a new pod. If we had the pod replaced and the owner made the new pod from another template than
 /// the one wanted, replacing it once more does not help. The content that it reads may have changed again
 /// since.
 fn ending_of_replaced(member: &Member, successor: &Pod) -> Ending {
+    if step_of(member) != UpdateStep::Replace {
+        let reason = "the pod was replaced during the restart; the new one runs".to_owned();
+        return Ending { outcome: Outcome::Done, reason };
+    }
     let wanted = member.update.as_ref().map(|fixed| &fixed.update.to);
     let lacks = successor.update.as_ref().ok().and_then(Option::as_ref);
     match lacks.filter(|lacks| Some(&lacks.to) == wanted && lacks.from != lacks.to) {
