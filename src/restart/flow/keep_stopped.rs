@@ -91,17 +91,8 @@ fn begin(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Result<Changes, B
     let mut changes = leave_restart(ledger, pod);
     // The pod is rolled back by a debt: its label names the template that it had.
     if let Some(member) = member.filter(|member| is_due_of(member, Some(pod))) {
-        changes.change(LedgerChange::AddStartDebt(StartDebt {
-            pod_uid: pod.uid.clone(),
-            node: pod.node.clone(),
-            stop_sequence: None,
-            sequence,
-            config: ConfigChoice::Mounted,
-            checksum: None,
-            absent_since: None,
-            since: Some(context.snapshot.now),
-            update: member.update.clone(),
-        }));
+        let (config, now) = (ConfigChoice::Mounted, context.snapshot.now);
+        changes.change(LedgerChange::AddStartDebt(StartDebt::of(member, sequence, config, now)));
     }
     changes.change(LedgerChange::AddKeptStopped(KeptStopped {
         pod_uid: pod.uid.clone(),

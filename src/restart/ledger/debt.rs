@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::late_requests::restart_of;
-use crate::ledger::MemberUpdate;
+use crate::ledger::{Member, MemberUpdate};
 use crate::{Ledger, Record, Time};
 use stayput_api::ConfigChoice;
 
@@ -177,6 +177,23 @@ impl RemovedExclusion {
     /// True if a late request may still set the exclusion again.
     pub fn may_come_again(&self, now: Time) -> bool {
         now.since(self.at) < Self::LATE
+    }
+}
+
+impl StartDebt {
+    /// The debt of a start that brings a member back on this config, owed from now on.
+    pub(crate) fn of(member: &Member, sequence: u64, config: ConfigChoice, now: Time) -> Self {
+        Self {
+            pod_uid: member.pod_uid.clone(),
+            node: member.node.clone(),
+            stop_sequence: None,
+            sequence,
+            config,
+            checksum: None,
+            absent_since: None,
+            since: Some(now),
+            update: member.update.clone(),
+        }
     }
 }
 

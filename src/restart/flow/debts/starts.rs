@@ -5,9 +5,10 @@
 use crate::changes::Changes;
 use crate::flow::answers::{is_ending, is_opposite, is_overtaken, was_refused};
 use crate::flow::debts::{before_start, is_due_on};
-use crate::flow::member::bring_back::{compensation_for, rolls_back, start_of_compensation};
+use crate::flow::member::bring_back::{
+    compensation_for, rolls_back, start_of_compensation, stop_before_start,
+};
 use crate::flow::member::start::start_of;
-use crate::flow::member::stop::resume_on;
 use crate::flow::member::update::rollback::{
     SetBack, label_kept_template, needs_a_stop, refused_part, until_set_back,
 };
@@ -184,12 +185,7 @@ fn stop_failed(debt: &StartDebt, manager: &Manager) -> Changes {
         let next = StartDebt { stop_sequence: Some(above), sequence: above + 1, ..debt.clone() };
         return replace(debt, next);
     };
-    let checksum = match debt.config {
-        ConfigChoice::LastGood => manager.last_good.clone(),
-        ConfigChoice::Mounted => None,
-    };
-    let (uid, resume) = (debt.pod_uid.clone(), Some(resume_on(checksum)));
-    Changes::action(Action::Stop { uid, sequence, drain: 0, resume, exit: false })
+    Changes::action(stop_before_start(&debt.pod_uid, sequence, debt.config, manager))
 }
 
 /// Pays the debt of a node that is kept stopped: it needs no start, and its pod is rolled back once its

@@ -194,13 +194,7 @@ fn send_back(
     if let Some(stop) = back.stop_sequence
         && manager.sequence < stop
     {
-        let uid = member.pod_uid.clone();
-        let checksum = match back.config {
-            ConfigChoice::LastGood => manager.last_good.clone(),
-            ConfigChoice::Mounted => None,
-        };
-        let resume = Some(resume_on(checksum));
-        return Turn::act(Action::Stop { uid, sequence: stop, drain: 0, resume, exit: false });
+        return Turn::act(stop_before_start(&member.pod_uid, stop, back.config, manager));
     }
     start_back(view, manager, back)
 }
@@ -284,17 +278,10 @@ fn owe_start(
     outcome: Outcome,
     reason: String,
 ) -> Turn {
-    let mut changes = Changes::of_ledger(LedgerChange::AddStartDebt(StartDebt {
-        pod_uid: member.pod_uid.clone(),
-        node: member.node.clone(),
-        stop_sequence: None,
-        sequence: back.start_sequence,
-        config: back.config,
-        checksum,
-        absent_since: None,
-        since: Some(context.snapshot.now),
-        update: member.update.clone(),
-    }));
+    let now = context.snapshot.now;
+    let debt = StartDebt::of(member, back.start_sequence, back.config, now);
+    let debt = StartDebt { checksum, ..debt };
+    let mut changes = Changes::of_ledger(LedgerChange::AddStartDebt(debt));
     let message = format!("{} must be started as soon as its manager answers", member.node);
     changes.event(Some(&member.pod_uid), Reason::DebtIncurred, message);
     Turn::Finish(Ending { outcome, reason }, Box::new(changes))
@@ -388,6 +375,22 @@ pub(crate) fn compensation_for(
 /// whatever the policy sets for single nodes (`rollback`).
 pub(crate) fn rolls_back(rollback: bool, ledger: &Ledger) -> bool {
     rollback || ledger.restart.as_ref().is_some_and(Restart::is_coordinated)
+}
+
+/// The stop of an engine before the start that brings it back on this config. If that start does not come, the
+/// manager starts the engine on the same config.
+pub(crate) fn stop_before_start(
+    uid: &str,
+    sequence: u64,
+    config: ConfigChoice,
+    manager: &Manager,
+) -> Action {
+    let checksum = match config {
+        ConfigChoice::LastGood => manager.last_good.clone(),
+        ConfigChoice::Mounted => None,
+    };
+    let (uid, resume) = (uid.to_owned(), Some(resume_on(checksum)));
+    Action::Stop { uid, sequence, drain: 0, resume, exit: false }
 }
 
 /// The start that brings a member back.
