@@ -20,6 +20,14 @@ pub(crate) struct NeedsCoordinated {
 }
 
 impl NeedsCoordinated {
+    /// The change with these reasons, if there are any.
+    fn of(reasons: Vec<Reason>, keeps: Option<String>) -> Option<Self> {
+        let mut reasons = reasons.into_iter();
+        let reason = reasons.next()?;
+        let others = reasons.map(|reason| reason.setting).collect();
+        Some(Self { reason, others, keeps })
+    }
+
     /// The setting and the reason, in a sentence.
     pub(crate) fn sentence(&self) -> String {
         let Reason { setting, from, to, why } = &self.reason;
@@ -171,10 +179,8 @@ pub(crate) fn template_needs_coordinated(
         all
     };
     let (old, new) = (with(known.runs_on, &given.from), with(known.wanted, &given.to));
-    let mut reasons = stayput_pod_update::needs_coordinated(&old, &new, version).into_iter();
-    let reason = reasons.next();
-    let others = reasons.map(|reason| reason.setting).collect();
-    Ok(reason.map(|reason| NeedsCoordinated { reason, others, keeps: None }))
+    let reasons = stayput_pod_update::needs_coordinated(&old, &new, version);
+    Ok(NeedsCoordinated::of(reasons, None))
 }
 
 fn unknown_version(engine: &Engine) -> Blocker {
@@ -235,10 +241,10 @@ fn judge<'a>(
             }
         }
     }
-    let mut reasons = reasons.into_iter();
-    let Some(reason) = reasons.next() else { return unknown.map_or(Ok(None), Err) };
-    let others = reasons.map(|reason| reason.setting).collect();
-    Ok(Some(NeedsCoordinated { reason, others, keeps }))
+    match (NeedsCoordinated::of(reasons, keeps), unknown) {
+        (None, Some(unknown)) => Err(unknown),
+        (change, _) => Ok(change),
+    }
 }
 
 /// Effect of a changed setting on other nodes.

@@ -155,9 +155,9 @@ fn runs_on_old_config(successor: &Pod, manager: &Manager) -> bool {
     }
 }
 
-/// The ending of a member in a new pod. If we had the pod replaced and the owner made the new pod from another template than
-/// the one wanted, replacing it once more does not help. The content that it reads may have changed again
-/// since.
+/// The ending of a member in a new pod. If we had the pod replaced, and its owner made the new one from another
+/// template than the one wanted, replacing it once more does not help. The content that it reads may have
+/// changed again since.
 fn ending_of_replaced(member: &Member, successor: &Pod) -> Ending {
     if step_of(member) != UpdateStep::Replace {
         let reason = "the pod was replaced during the restart; the new one runs".to_owned();
