@@ -204,7 +204,7 @@ fn for_a_person(call: &Call, code: u16, message: &str) -> Option<String> {
             ))
         }
         // A list is empty rather than not found: it is the resource that does not exist.
-        404 if *verb == "list" && resource == "searchclusters.stayput.dev" => Some(
+        404 if ["list", "get"].contains(verb) && resource == "searchclusters.stayput.dev" => Some(
             "this Kubernetes has no resource SearchCluster: install the reconciler first, `kubectl \
              apply -k deploy/`"
                 .into(),
