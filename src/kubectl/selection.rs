@@ -165,8 +165,8 @@ async fn with_pods(
     Ok(ClusterView::from_objects(cluster, &pods))
 }
 
-/// The pods of the SearchCluster. None if its selector cannot be used: the status says what is wrong with
-/// the spec, and that is to be shown instead of an error.
+/// The pods of the SearchCluster; an empty list for a selector that cannot be used: the status says what is
+/// wrong with the spec, and that is to be shown instead of an error.
 pub(crate) async fn pods(client: &Client, cluster: &SearchCluster) -> Result<Vec<Pod>, ApiError> {
     match apiserver::selector(cluster) {
         Ok(_) => apiserver::pods(client, cluster).await,

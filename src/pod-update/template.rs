@@ -20,7 +20,7 @@ pub(crate) fn container<'a>(template: &'a Value, name: &str) -> Option<&'a Value
     containers(template, "containers").find(|container| container["name"] == name)
 }
 
-/// The elements of a list of the template; none if it has no such list.
+/// The elements of a list of the template; empty for a value that is no list.
 pub(crate) fn elements(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
