@@ -6,7 +6,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Value, json};
 use stayput_restart::{
-    Condition, Counts, Ending, HistoryEntry, LastRestart, MemberStep, Request, Restart, Time,
+    Condition, Counts, Ending, HistoryEntry, LastRestart, Member, Request, Restart, Time,
     UpdateStep,
 };
 
@@ -279,25 +279,17 @@ impl PlanOutput {
     /// The output without a forecast, with the reason for that.
     pub(crate) fn new(view: &ClusterView, forecast: Result<&DatedForecast, &String>) -> Self {
         let report = view.status.clone().unwrap_or_default().report;
-        let members = view.restart().map_or(&[][..], |restart| &restart.members);
-        let restarting = members.iter().filter(|member| member.is_under_way());
-        let is_scheduled = |uid: &str| {
-            members
-                .iter()
-                .any(|member| member.pod_uid == uid && member.step == MemberStep::Scheduled)
-        };
-        let order = view.restart_order();
-        let scheduled = order.iter().filter(|pod| is_scheduled(&pod.uid));
+        let members = view.restart().into_iter().flat_map(|restart| &restart.members);
+        let restarting = members.filter(|member| member.is_under_way());
+        let node = |member: &Member| NodeOutput::new(&view.node(&member.node));
         Self {
             cluster: view.name.clone(),
             namespace: view.namespace.clone(),
             blocked: report.blocked,
             message: report.message,
             restart: view.restart().map(RestartOutput::new),
-            restarting: restarting
-                .map(|member| NodeOutput::new(&view.node(&member.node)))
-                .collect(),
-            scheduled: scheduled.map(|pod| NodeOutput::new(&view.node(&pod.node))).collect(),
+            restarting: restarting.map(node).collect(),
+            scheduled: view.scheduled().into_iter().map(node).collect(),
             queued: view.queued().cloned(),
             requested: view.requested().and_then(Result::ok),
             forecast: forecast.ok().cloned(),

@@ -12,7 +12,7 @@ use stayput_restart::{HistoryEntry, Outcome, Phase, Restart, Time};
 
 use crate::format::{NOT_PROCESSED, after_colon, node_count, rounded_duration};
 use crate::view::pod::PodView;
-use crate::view::{ClusterView, Tone, finished};
+use crate::view::{ClusterView, Tone, finished, tone_of_outcome};
 
 /// Time in which the reconciler accepts a request, in milliseconds; usually it takes seconds. After that
 /// a line advises the user to check that it runs.
@@ -234,7 +234,7 @@ impl UnderWay {
                 continue;
             };
             if pod.phase.is_none() && self.finished.insert(pod.uid.clone()) {
-                let tone = if last.outcome == Outcome::Done { Tone::Good } else { Tone::Bad };
+                let tone = tone_of_outcome(last.outcome);
                 let (outcome, reason) = (last.outcome.as_str(), after_colon(&last.reason));
                 let message = format!("{outcome} after {}{reason}", rounded_duration(last.seconds));
                 lines.push(Line::node(now, &pod.node, tone, message));
@@ -369,7 +369,7 @@ impl Line {
             rounded_duration(entry.seconds),
             after_colon(&entry.reason)
         );
-        let tone = if entry.outcome == Outcome::Done { Tone::Good } else { Tone::Bad };
+        let tone = tone_of_outcome(entry.outcome);
         Self { ended: Some(entry.clone()), ..Self::cluster(time, tone, message) }
     }
 }

@@ -289,11 +289,10 @@ async fn watch_until_done(
             ended.map_err(late)??
         }
     };
-    match ended.outcome {
-        Outcome::Done => Ok(()),
-        Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => {
-            Err(Error::RestartNotDone(Box::new(ended)))
-        }
+    if ended.outcome == Outcome::Done {
+        Ok(())
+    } else {
+        Err(Error::RestartNotDone(Box::new(ended)))
     }
 }
 

@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::Pod;
 use stayput_kube_access::cluster::{SearchCluster, SearchClusterStatus};
 use stayput_restart as restart;
 use stayput_restart::{
-    Code, Condition, HistoryEntry, MAX_NODES, MemberStep, NodeReport, OnConfigChange, Outcome,
-    Report, Request, Restart, Saved, annotation,
+    Code, Condition, HistoryEntry, MAX_NODES, Member, MemberStep, NodeReport, OnConfigChange,
+    Outcome, Report, Request, Restart, Saved, annotation,
 };
 
 use crate::leader::Reconciler;
@@ -301,6 +301,20 @@ impl ClusterView {
     /// True if the status has reached its limit of nodes, and may leave out others.
     pub(crate) fn is_cut(&self) -> bool {
         self.report().is_some_and(|report| report.nodes.len() >= MAX_NODES)
+    }
+
+    /// The members of the restart under way that wait for their turn, in its order as far as that is known
+    /// without the engine.
+    pub(crate) fn scheduled(&self) -> Vec<&Member> {
+        let order = self.restart_order();
+        let place = |member: &&Member| {
+            order.iter().position(|pod| pod.uid == member.pod_uid).unwrap_or(usize::MAX)
+        };
+        let members = self.restart().into_iter().flat_map(|restart| &restart.members);
+        let waiting = members.filter(|member| member.step == MemberStep::Scheduled);
+        let mut waiting: Vec<&Member> = waiting.collect();
+        waiting.sort_by_key(place);
+        waiting
     }
 
     /// The pods that a restart would take, in its order as far as that is known without the engine.

@@ -1,8 +1,8 @@
 //! The pages of `plan` and of `restart --dry-run`.
 
 use stayput_restart::{
-    Basis, Code, Forecast, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime, Member,
-    MemberStep, OnConfigChange, Report, Request, Restart, Strategy, UpdateStep, Waiting,
+    Basis, Code, Forecast, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime,
+    OnConfigChange, Report, Request, Restart, Strategy, UpdateStep, Waiting,
 };
 
 use crate::format::{node_count, request_summary, time_to_second};
@@ -49,11 +49,7 @@ fn add_members(view: &ClusterView, restart: &Restart, page: &mut Page) {
     for member in restart.members.iter().filter(|member| member.is_under_way()) {
         page.fact("under way", format!("{}: {}", member.node, view.node(&member.node).why()));
     }
-    let order = view.restart_order();
-    let place = |member: &&Member| order.iter().position(|pod| pod.uid == member.pod_uid);
-    let waiting = restart.members.iter().filter(|member| member.step == MemberStep::Scheduled);
-    let mut waiting: Vec<&Member> = waiting.collect();
-    waiting.sort_by_key(|member| place(member).unwrap_or(usize::MAX));
+    let waiting = view.scheduled();
     for member in &waiting {
         page.fact("waiting", format!("{}: {}", member.node, view.node(&member.node).why()));
     }

@@ -17,7 +17,9 @@ use crate::text::{
 };
 use crate::view::node::NodeView;
 use crate::view::pod::PodView;
-use crate::view::{ClusterView, Tone, config_from, tone_of_outcome, tone_of_phase};
+use crate::view::{
+    ClusterView, Tone, config_from, tone_of_condition, tone_of_outcome, tone_of_phase,
+};
 
 pub(crate) fn status(view: &ClusterView, now: Time, paint: Paint) -> String {
     let mut page = Page::new(paint);
@@ -120,28 +122,22 @@ fn counts(view: &ClusterView, counts: &Counts) -> String {
 
 /// Adds a condition, unless the lines above have said the same.
 fn add_condition(condition: &Condition, message: Option<&String>, page: &mut Page) {
-    let is_true = condition.status == "True";
+    let tone = tone_of_condition(condition);
     match condition.kind.as_str() {
         "Available" => {
-            let tone = match condition.status.as_str() {
-                "True" => Tone::Good,
-                "False" => Tone::Bad,
-                _ => Tone::Neutral,
-            };
             let Condition { status, reason, message, .. } = condition;
             page.toned("available", tone, format!("{status} ({reason}): {message}"));
         }
         // The message of a cluster at rest is the same.
-        "Degraded" if is_true && Some(&condition.message) != message => {
-            page.toned("degraded", Tone::Bad, &condition.message)
+        "Degraded" if condition.status == "True" && Some(&condition.message) != message => {
+            page.toned("degraded", tone, &condition.message)
         }
         // It may be False with a message: about names that disable nothing.
         "PredicatesDisabled" if !condition.message.is_empty() => {
-            let tone = if is_true { Tone::Warning } else { Tone::Neutral };
             page.toned("rules off", tone, &condition.message);
         }
         "CertificatesValid" if condition.status == "False" => {
-            page.toned("certificate", Tone::Bad, &condition.message);
+            page.toned("certificate", tone, &condition.message);
         }
         _ => {}
     }
