@@ -42,7 +42,7 @@ pub(crate) struct Candidates<'t, 'a> {
     pub(crate) restart: &'t Restart,
     /// Places of these members in the restart, by uid of the pod.
     places: Lookup<'t, usize>,
-    /// Those of their pods that are listed, in their order.
+    /// Pods of these members that are listed, in the order of the pods.
     pub(crate) pods: Vec<&'a Pod>,
 }
 
@@ -71,7 +71,7 @@ impl<'t, 'a> Candidates<'t, 'a> {
         TurnView::of(self.context, self.ledger, self.restart, self.places[&*pod.uid])
     }
 
-    /// The same reason to wait for each.
+    /// One reason to wait, for each of the pods.
     pub(crate) fn wait(&self, blocker: &Blocker) -> Waits {
         self.pods.iter().map(|pod| Wait::pod(&pod.uid, blocker.clone())).collect()
     }

@@ -130,7 +130,7 @@ enum Shown<'t> {
     /// A request of another client is in force. In a restart that only goes forward, an engine that another
     /// client has started meanwhile is stopped like the others instead.
     Overtaken(&'t Manager),
-    /// Its manager has started the engine by itself, on a config that was replaced since.
+    /// The manager has started the engine by itself, on a config that was replaced since.
     ResumedOnAnother,
     /// Stopped, or started by its manager on the new config.
     Done,

@@ -89,7 +89,7 @@ enum Shown {
     Ending,
     /// Neither our stop nor our start has arrived: the stop still may.
     NotDecided,
-    /// Its manager has started the engine by itself after our stop, on another config.
+    /// The manager has started the engine by itself after our stop, on another config.
     ResumedOnAnother,
     /// Our stop was quicker than our start.
     Stopped,

@@ -24,9 +24,9 @@ use stayput_api::{ConfigChoice, State};
 
 /// State of a member between its stop and its start. The first that applies counts, in this order.
 enum Stopped {
-    /// Its manager has started the engine by itself on the config of our start: we or the apiserver were away.
+    /// The manager has started the engine by itself on the config of our start: we or the apiserver were away.
     Resumed,
-    /// Its manager has started the engine by itself on another config, and would refuse our start.
+    /// The manager has started the engine by itself on another config, and would refuse our start.
     ResumedOnAnother,
     /// The stop is not done yet.
     NotYet,
