@@ -105,79 +105,78 @@ impl Lifecycle {
     /// Reason why the engine waits or is held, if it does.
     pub fn reason(&self) -> Option<Reason> {
         let failed = self.intent.held.as_ref().or(self.failure.as_ref());
-        let (code, message) = match (self.phase, failed) {
-            (Phase::Failed, Some(Held { code, message })) => (code.as_str(), message.clone()),
-            _ if self.is_preparing() => {
-                ("preparing", "the config is being verified and staged for a start".to_owned())
+        match (self.phase, failed) {
+            (Phase::Failed, Some(Held { code, message })) => {
+                Some(reason(code.as_str(), message.clone()))
             }
-            (Phase::Running, _) if !self.drains_ahead() => return None,
-            (phase, _) => self.reason_of_phase(phase),
-        };
-        Some(Reason { code: code.to_owned(), message })
+            _ if self.is_preparing() => {
+                Some(reason("preparing", "the config is being verified and staged for a start"))
+            }
+            (Phase::Running, _) if !self.drains_ahead() => None,
+            (phase, _) => Some(self.reason_of_phase(phase)),
+        }
     }
 
-    /// Code and message of each phase, as far as nothing more specific is to be said.
-    fn reason_of_phase(&self, phase: Phase) -> (&'static str, String) {
+    /// Reason of each phase, as far as nothing more specific is to be said.
+    fn reason_of_phase(&self, phase: Phase) -> Reason {
         match phase {
-            Phase::Stopped if self.intent.desired == Desired::Stopped => self.why_stopped(),
+            Phase::Stopped if self.intent.desired == Desired::Stopped => self.reason_of_stop(),
             Phase::Stopped if self.terminating => {
-                ("terminating", "the engine is gone and the manager is about to end".to_owned())
+                reason("terminating", "the engine is gone and the manager is about to end")
             }
-            Phase::Stopped => ("not_started", "the engine is about to be started".to_owned()),
-            Phase::Failed => ("ended_by_itself", format!("the engine {}", self.how_it_ended())),
+            Phase::Stopped => reason("not_started", "the engine is about to be started"),
+            Phase::Failed => {
+                reason("ended_by_itself", format!("the engine {}", self.how_it_ended()))
+            }
             Phase::Backoff => {
                 let due = self.timers.get(&Timer::Backoff);
                 let due = due.map_or("now".to_owned(), |due| format!("at {}", timestamp(*due)));
                 let failure = self.failure_message();
-                ("backoff", format!("{failure}; the engine is started again {due}"))
+                reason("backoff", format!("{failure}; the engine is started again {due}"))
             }
-            Phase::Starting => {
-                ("starting", "the engine was spawned and is not ready yet".to_owned())
-            }
+            Phase::Starting => reason("starting", "the engine was spawned and is not ready yet"),
             Phase::Running => {
                 let end = self.until(Timer::Drain);
                 let why = "not ready on purpose, because a stop is prepared; ready again";
-                ("draining", format!("{why} {end}"))
+                reason("draining", format!("{why} {end}"))
             }
             Phase::Draining => {
                 let end = self.until(Timer::Drain);
-                ("draining", format!("unready on purpose; the stop signal is sent {end}"))
+                reason("draining", format!("unready on purpose; the stop signal is sent {end}"))
             }
             Phase::Signalled => {
                 let end = self.until(Timer::Grace);
-                ("stop_signal_sent", format!("the engine was asked to end; KILL {end}"))
+                reason("stop_signal_sent", format!("the engine was asked to end; KILL {end}"))
             }
             Phase::Lingering => {
                 let end = self.until(Timer::Grace);
                 let why = "the launcher ended, the server did not yet; KILL";
-                ("server_lingers", format!("{why} {end}"))
+                reason("server_lingers", format!("{why} {end}"))
             }
             Phase::Straggling => {
                 let (left, end) = (self.left_behind(), self.until(Timer::TreeGrace));
-                ("stragglers", format!("the engine ended and left {left}; KILL {end}"))
+                reason("stragglers", format!("the engine ended and left {left}; KILL {end}"))
             }
             Phase::Dumping => {
                 let message = "grace period over; requesting a thread dump before SIGKILL";
-                ("thread_dump", message.to_owned())
+                reason("thread_dump", message)
             }
-            Phase::Killing => {
-                ("killing", "KILL was sent to every process of the engine".to_owned())
-            }
-            Phase::Stuck => ("stuck", self.survivors()),
+            Phase::Killing => reason("killing", "KILL was sent to every process of the engine"),
+            Phase::Stuck => reason("stuck", self.survivors()),
         }
     }
 
-    fn why_stopped(&self) -> (&'static str, String) {
+    fn reason_of_stop(&self) -> Reason {
         let asked = self.asked_by("stopped");
         match (&self.resume_refused, &self.intent.resume) {
-            (Some(refused), _) => ("resume_refused", refused.message.clone()),
+            (Some(refused), _) => reason("resume_refused", refused.message.clone()),
             (None, Some(resume)) => {
                 let at = timestamp(resume.at);
                 let message =
                     format!("{asked}; started again at {at}, unless a request is accepted before");
-                ("stopped_by_request", message)
+                reason("stopped_by_request", message)
             }
-            (None, None) => ("stopped_by_request", asked),
+            (None, None) => reason("stopped_by_request", asked),
         }
     }
 
@@ -270,6 +269,10 @@ impl Lifecycle {
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!("{}{rest}", named.join(", "))
     }
+}
+
+fn reason(code: &str, message: impl Into<String>) -> Reason {
+    Reason { code: code.to_owned(), message: message.into() }
 }
 
 /// One phase of the engine's life.
