@@ -31,13 +31,6 @@ pub struct Allocation {
     pub excluded: AllocationBefore,
 }
 
-impl Allocation {
-    /// The value that is in force, if one is set.
-    pub fn effective(&self) -> Option<&str> {
-        self.transient.as_deref().or(self.persistent.as_deref())
-    }
-}
-
 impl EngineClient {
     /// Reads the current allocation settings.
     ///

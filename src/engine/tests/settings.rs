@@ -59,13 +59,6 @@ fn it_is_tightened_and_restored_with_the_mark_in_one_request() {
 }
 
 #[test]
-fn the_transient_value_is_the_one_in_force() {
-    assert_eq!(set(None, None, None).effective(), None);
-    assert_eq!(set(Some("none"), None, None).effective(), Some("none"));
-    assert_eq!(set(Some("none"), Some("all"), None).effective(), Some("all"));
-}
-
-#[test]
 fn a_refused_value_is_told_in_the_engines_words() {
     for engine in ALL {
         let call = crate::changes::write_call(

@@ -162,7 +162,6 @@ fn allocation(client: &EngineClient, engine: &Engine) {
     let persistent = Some("primaries".to_owned());
     let marked = Allocation { persistent, marker: Some(MARK.into()), ..Allocation::default() };
     assert_eq!(read(), marked);
-    assert_eq!(marked.effective(), Some("primaries"));
     wait(client.restore(&unset)).expect("restored");
     assert_eq!(read(), unset);
 
