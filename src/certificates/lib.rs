@@ -21,8 +21,7 @@ pub mod names {
     /// Label, and its value, of the objects that we made and may change.
     pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "stayput");
 
-    /// The ConfigMap with the apiserver's public keys, one for all clusters of a namespace.
-    pub const KEY_SET: &str = "cluster-jwks";
+    pub use stayput_pod_spec::KEY_SET;
 
     /// The Secrets of one cluster.
     #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,7 +46,7 @@ pub mod names {
                 cluster: cluster.to_owned(),
                 authority: format!("{cluster}-manager-ca-key"),
                 trusted: format!("{cluster}-manager-ca"),
-                serving: format!("{cluster}-manager-tls"),
+                serving: stayput_pod_spec::certificate_secret(cluster),
             }
         }
 

@@ -21,6 +21,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::apiserver::bounded;
 use crate::{Account, Election, RunError, Settings, run as run_controller};
+use stayput_kube_access::names::reconciler;
 
 /// Exit code for a command that cannot be used as it was written (`EX_USAGE` of sysexits).
 const USAGE: u8 = 64;
@@ -115,9 +116,6 @@ enum AddressError {
     #[error("{0} can be reached from other machines: write 127.0.0.1:{port}", port = .0.port())]
     NotLoopback(std::net::SocketAddr),
 }
-
-/// Name of the Lease, and default name of this process.
-const NAME: &str = "stayput-reconciler";
 
 #[derive(Debug, Args)]
 struct Options {
@@ -219,7 +217,8 @@ async fn config(options: &Options) -> Result<kube::Config, CliError> {
 
 fn settings(options: Options) -> Settings {
     let own = options.own_namespace;
-    let name = options.own_name.unwrap_or_else(|| format!("{NAME}-{}", std::process::id()));
+    let name =
+        options.own_name.unwrap_or_else(|| format!("{}-{}", reconciler::NAME, std::process::id()));
     let account = own.clone().zip(options.service_account);
     let election = own.filter(|_| !options.no_election);
     Settings {
@@ -227,7 +226,8 @@ fn settings(options: Options) -> Settings {
         listen: Some(options.listen),
         snapshots: Some(options.snapshots),
         name,
-        election: election.map(|namespace| Election { namespace, name: NAME.to_owned() }),
+        election: election
+            .map(|namespace| Election { namespace, name: reconciler::NAME.to_owned() }),
         account: account.map(|(namespace, name)| Account { namespace, name }),
     }
 }

@@ -17,7 +17,7 @@ use stayput_http::jwt::{Grant, Scopes, mint, pod_audience};
 use stayput_http::manager_client;
 use stayput_http::manager_client::{Address, ClientError, ManagerClient};
 use stayput_kube_access::cluster::{Auth, Engine, Manager, NotAllowed, key};
-use stayput_kube_access::names::RECONCILER;
+use stayput_kube_access::names::reconciler;
 use tokio::time::Instant;
 
 use crate::apiserver::{ApiError, Apiserver};
@@ -369,7 +369,7 @@ async fn sign(secrets: &mut Secrets, name: &str, pods: &[&Arc<PodFacts>]) -> Mad
     let token = |pod: &Arc<PodFacts>| {
         let secret = secret.as_ref().map_err(Arc::clone)?;
         let grant = Grant {
-            subject: RECONCILER.to_owned(),
+            subject: reconciler::NAME.to_owned(),
             scopes: Scopes::CONTROL,
             audience: pod_audience(&pod.namespace, &pod.uid),
             ttl: SIGNED_LIFE,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use stayput_declare::{self as declare, Bootstrap, ForeignClaim, Refusal};
 use stayput_kube_access::cluster::SearchCluster;
+use stayput_kube_access::names::reconciler;
 use stayput_restart::{LeavePlan, Policy, Report, Snapshot, Time, leave_plan};
 use tokio::time::Instant;
 
@@ -29,8 +30,6 @@ const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
 const COLLECT_INTERVAL: Duration = Duration::from_secs(60);
 /// Interval at rest: objects that people have changed or deleted by hand are made again.
 const REST_INTERVAL: Duration = Duration::from_secs(300);
-/// The account that `deploy/` gives to the reconciler.
-const DEFAULT_ACCOUNT: &str = "stayput:stayput-reconciler";
 
 /// Progress of making the objects of one declared cluster. A new process starts empty and applies everything
 /// once more, which changes nothing.
@@ -53,7 +52,7 @@ impl Declared {
     pub(super) fn new(account: Option<&Account>) -> Self {
         let named = |account: &Account| format!("{}:{}", account.namespace, account.name);
         Self {
-            account: account.map_or(DEFAULT_ACCOUNT.to_owned(), named),
+            account: account.map_or(reconciler::ACCOUNT.to_owned(), named),
             applied: Applied::default(),
             unneeded: BTreeMap::new(),
             collected: None,

@@ -13,7 +13,7 @@ use tracing::Instrument;
 use super::apiserver::Apiserver;
 use super::pods::Pods;
 use stayput_kube_access::cluster::SearchCluster;
-use stayput_kube_access::names::RECONCILER;
+use stayput_kube_access::names::reconciler;
 use stayput_restart::{Action, Event, Plan};
 
 /// Limit of the note of an event, in bytes.
@@ -105,7 +105,7 @@ pub(super) async fn publish(
 /// This process as the reporter of events.
 pub(super) fn reporter(instance: &str) -> Reporter {
     let instance = Some(instance.to_owned()).filter(|name| !name.is_empty());
-    Reporter { controller: RECONCILER.into(), instance }
+    Reporter { controller: reconciler::NAME.into(), instance }
 }
 
 fn kube_event(event: &Event) -> KubeEvent {

@@ -23,7 +23,7 @@ use stayput_http::https::answer_time;
 use tokio::time::timeout;
 
 pub use self::error::{ApiError, root_cause};
-use crate::names::{KUBECTL, RECONCILER, is_object_name};
+use crate::names::{KUBECTL, is_object_name, reconciler};
 
 /// The program that calls the apiserver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ enum Caller {
 impl Caller {
     const fn field_manager(self) -> &'static str {
         match self {
-            Self::Reconciler => RECONCILER,
+            Self::Reconciler => reconciler::NAME,
             Self::Kubectl => KUBECTL,
         }
     }

@@ -14,6 +14,7 @@ use stayput_certificates::names::{KEY_SET, MANAGED_BY, SecretNames};
 use stayput_certificates::{CertificateFacts, Existing, Step, issue};
 
 use crate::cluster::key::{CA, TLS_CERT, TLS_KEY};
+use crate::names::reconciler::{self, Rights};
 
 /// True if stayput made the object, and so may change it.
 pub fn is_ours(metadata: &ObjectMeta) -> bool {
@@ -239,9 +240,6 @@ pub fn key_set_object(set: &KeySet, there: Option<&ConfigMap>) -> Value {
 }
 
 const GROUP: &str = "rbac.authorization.k8s.io";
-/// Name of the account that `deploy/` gives to the reconciler.
-const ACCOUNT: &str = "stayput-reconciler";
-const NAMESPACE: &str = "stayput";
 
 /// The Role. With `secrets`, the reconciler may renew the certificates, too.
 pub fn role(names: &SecretNames, secrets: bool) -> Value {
@@ -266,8 +264,8 @@ pub fn role_binding(names: &SecretNames) -> Value {
 }
 
 /// Gives the reconciler the rights of a ClusterRole of `deploy/` in the namespace of the object.
-pub fn cluster_role_binding(name: &str, cluster_role: &str) -> Value {
-    binding(name, "ClusterRole", cluster_role)
+pub fn cluster_role_binding(rights: Rights) -> Value {
+    binding(rights.binding, "ClusterRole", rights.cluster_role)
 }
 
 fn binding(name: &str, kind: &str, role: &str) -> Value {
@@ -275,7 +273,7 @@ fn binding(name: &str, kind: &str, role: &str) -> Value {
         "apiVersion": format!("{GROUP}/v1"), "kind": "RoleBinding",
         "metadata": metadata(name),
         "roleRef": { "apiGroup": GROUP, "kind": kind, "name": role },
-        "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE }],
+        "subjects": [{ "kind": "ServiceAccount", "name": reconciler::NAME, "namespace": reconciler::NAMESPACE }],
     })
 }
 

@@ -2,8 +2,29 @@
 
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// Name of the reconciler: of its service account, Lease and label, and in managed fields, events and tokens.
-pub const RECONCILER: &str = "stayput-reconciler";
+/// The reconciler, as `deploy/` installs it.
+pub mod reconciler {
+    /// Its name: of its service account, Lease and label, and in managed fields, events and tokens.
+    pub const NAME: &str = "stayput-reconciler";
+    /// Its namespace.
+    pub const NAMESPACE: &str = "stayput";
+    /// Namespace and name of its service account.
+    pub const ACCOUNT: &str = "stayput:stayput-reconciler";
+
+    /// A RoleBinding that gives it the rights of a ClusterRole in one namespace.
+    #[derive(Debug, Clone, Copy)]
+    pub struct Rights {
+        pub binding: &'static str,
+        pub cluster_role: &'static str,
+    }
+
+    /// The rights to restart clusters.
+    pub const RESTARTS: Rights = Rights { binding: "stayput-clusters", cluster_role: NAME };
+    /// The rights to make the nodes of declared clusters.
+    pub const MAKES: Rights =
+        Rights { binding: "stayput-declared", cluster_role: "stayput-reconciler-declared" };
+}
+
 /// Name of `kubectl stayput` in managed fields.
 pub const KUBECTL: &str = "kubectl-stayput";
 

@@ -14,9 +14,7 @@ use crate::cluster::Sources;
 
 pub use crate::pod::containers::Containers;
 pub use crate::pod::probes::{ProbeTarget, deadly_probe, probe_targets};
-
-/// Label with the revision of its StatefulSet that a pod was made from.
-pub const REVISION_LABEL: &str = "controller-revision-hash";
+pub use stayput_restart::REVISION_LABEL;
 
 /// The StatefulSet that controls a pod, and its revision that the pod was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]

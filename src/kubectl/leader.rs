@@ -2,16 +2,13 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
+pub(crate) use stayput_kube_access::names::reconciler::{NAME, NAMESPACE};
 use stayput_restart::Time;
 
 use crate::apiserver::{self, ApiError, Apiserver};
 use crate::error::Exit;
 use crate::format::{now, rounded_duration};
 
-/// Where `deploy/` puts the reconciler.
-pub(crate) const NAMESPACE: &str = "stayput";
-/// Name of the reconciler's Lease, service account and label.
-pub(crate) const NAME: &str = "stayput-reconciler";
 /// Age of a Lease without a working leader, in milliseconds. A leader renews its Lease every few
 /// seconds. Its clock and the apiserver's may differ as well.
 const OLD: u64 = 60_000;

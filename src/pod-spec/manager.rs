@@ -18,8 +18,13 @@ pub const GRACE: i64 = 180;
 
 /// Mount path of the volume with the engine's config.
 const CONFIG: &str = "/stayput-config";
-/// The ConfigMap with the apiserver's public keys.
-const JWKS: &str = "cluster-jwks";
+/// The ConfigMap with the apiserver's public keys, one for all clusters of a namespace.
+pub const KEY_SET: &str = "cluster-jwks";
+
+/// The Secret with the certificate and the key of a cluster's managers.
+pub fn certificate_secret(cluster: &str) -> String {
+    format!("{cluster}-manager-tls")
+}
 
 /// The config that the manager watches.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +62,7 @@ pub struct Manager<'a> {
 impl Manager<'_> {
     /// The variables of `stayput run`.
     pub fn variables(&self) -> Vec<Value> {
-        let issuer = json!({ "configMapKeyRef": { "name": JWKS, "key": "issuer" } });
+        let issuer = json!({ "configMapKeyRef": { "name": KEY_SET, "key": "issuer" } });
         let subject = format!("system:serviceaccount:{}=es:read es:control", self.account);
         let mut all = vec![
             variable("STAYPUT_LISTEN", &format!(":{}", self.port)),
@@ -123,12 +128,12 @@ impl Manager<'_> {
             volume["name"] = json!("stayput-config");
             all.push(volume);
         }
-        let tls = format!("{}-manager-tls", self.cluster);
+        let tls = certificate_secret(self.cluster);
         all.extend([
             json!({ "name": NAME, "emptyDir": {} }),
             json!({ "name": "stayput-state", "emptyDir": {} }),
             json!({ "name": "stayput-tls", "secret": { "secretName": tls } }),
-            json!({ "name": "stayput-jwks", "configMap": { "name": JWKS } }),
+            json!({ "name": "stayput-jwks", "configMap": { "name": KEY_SET } }),
         ]);
         all.extend(self.ready.into_iter().flat_map(Ready::volumes));
         all

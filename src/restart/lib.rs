@@ -50,7 +50,8 @@ pub use ledger::{
     RecordDebt, RemovedExclusion, Restart, StartDebt, Stays, Tried, debts_due,
 };
 pub use plan::{
-    Action, Event, Plan, Reason, Resume, Waiting, drain_request, start_request, stop_request,
+    Action, Event, Plan, REVISION_LABEL, Reason, Resume, Waiting, drain_request, start_request,
+    stop_request,
 };
 pub use policy::{Disabled, Drain, InvalidShare, OnConfigChange, Policy, Share};
 pub use report::{

@@ -10,7 +10,7 @@ use crate::{AllocationBefore, Change, Code, Ledger, Marker, Request};
 use stayput_api::{ConfigChoice, DrainRequest, Span, StartRequest, StopRequest};
 
 /// The label of a pod that names the revision of its owner that it was made from.
-pub(crate) const REVISION: &str = "controller-revision-hash";
+pub const REVISION_LABEL: &str = "controller-revision-hash";
 
 /// The actions for now, and the reasons why the other nodes wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -209,7 +209,7 @@ impl Action {
     /// True if the action gives a pod the label of another revision. Digests of its container's sources
     /// are written by the same kind of patch.
     pub fn gives_revision(&self) -> bool {
-        matches!(self, Self::PatchMetadata { labels, .. } if labels.contains_key(REVISION))
+        matches!(self, Self::PatchMetadata { labels, .. } if labels.contains_key(REVISION_LABEL))
     }
 
     /// Uid of the pod that the action changes; an event is about a pod, and does not change it.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::json;
+use stayput_certificates::names::SecretNames;
 use stayput_declare as declare;
 use stayput_restart::OnConfigChange;
 
@@ -43,7 +44,8 @@ impl SearchCluster {
             node_name_label: None,
         };
         if spec.manager.ca_secret.is_empty() {
-            spec.manager.ca_secret = format!("{name}-manager-ca");
+            let namespace = self.metadata.namespace.as_deref().unwrap_or_default();
+            spec.manager.ca_secret = SecretNames::of(namespace, &name).trusted;
         }
         if spec.manager.auth.is_unset() {
             spec.manager.auth.service_account_token = Some(ServiceAccountToken {});

@@ -12,6 +12,7 @@ use stayput_kube_access::certificates::{
     DISCOVERY_PATH, KEY_SET_PATH, Secrets, cluster_role_binding, held, is_ours, key_set_object,
     published, role, role_binding,
 };
+use stayput_kube_access::names::reconciler;
 
 use crate::apiserver::ApiError;
 use crate::init::made::{Kind, Made};
@@ -179,11 +180,11 @@ pub(crate) async fn make_rights(
     made.ensure(Kind::Role, role(names, secrets), renews).await?;
     made.ensure(Kind::RoleBinding, role_binding(names), renews).await?;
     let restarts = "the reconciler's rights in this namespace, to restart clusters";
-    let binding = cluster_role_binding("stayput-clusters", "stayput-reconciler");
+    let binding = cluster_role_binding(reconciler::RESTARTS);
     made.ensure(Kind::RoleBinding, binding, restarts).await?;
     if declared {
         let makes = "the reconciler's rights in this namespace, to make nodes";
-        let binding = cluster_role_binding("stayput-declared", "stayput-reconciler-declared");
+        let binding = cluster_role_binding(reconciler::MAKES);
         made.ensure(Kind::RoleBinding, binding, makes).await?;
     }
     Ok(())

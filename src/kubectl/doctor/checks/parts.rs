@@ -1,6 +1,7 @@
 //! Checks the parts of stayput: a reconciler that works and has its rights, and that it reaches managers and engine.
 
 use kube::ResourceExt;
+use stayput_kube_access::names::reconciler::{MAKES, RESTARTS, Rights};
 use stayput_kube_access::pod::ready;
 use stayput_restart::Pod;
 
@@ -79,9 +80,9 @@ fn remedy(facts: &Facts, denied: &[&Right]) -> String {
     if versions::newer(facts).is_some() {
         return reinstall(facts);
     }
-    let bind = |binding, role| {
+    let bind = |Rights { binding, cluster_role }| {
         format!(
-            "kubectl -n {} create rolebinding {binding} --clusterrole={role} \
+            "kubectl -n {} create rolebinding {binding} --clusterrole={cluster_role} \
              --serviceaccount={NAMESPACE}:{NAME}",
             facts.namespace()
         )
@@ -89,11 +90,11 @@ fn remedy(facts: &Facts, denied: &[&Right]) -> String {
     let mut commands = Vec::new();
     // The usual installation reads pods everywhere; only a binding lets it change them.
     if lacks("patch", "pods") {
-        commands.push(bind("stayput-clusters", "stayput-reconciler"));
+        commands.push(bind(RESTARTS));
     }
     if lacks("list", "persistentvolumeclaims") {
         commands.push("kubectl apply -f deploy/declared.yaml".to_owned());
-        commands.push(bind("stayput-declared", "stayput-reconciler-declared"));
+        commands.push(bind(MAKES));
     }
     if commands.is_empty() { reinstall(facts) } else { commands.join("\n") }
 }

@@ -16,7 +16,7 @@ use crate::annotation::CONTENT;
 use crate::flow::member::update::container::{is_made_anew, last_ids, until_made_anew};
 use crate::flow::member::update::frozen_update::{is_image_of_manager_due, is_managers};
 use crate::flow::turn::{Turn, TurnView, wait};
-use crate::plan::REVISION;
+use crate::plan::REVISION_LABEL;
 use crate::{
     Action, Change, Code, Context, LivePod, Member, MemberUpdate, Pod, PodUpdate, ResizeState,
     UpdateStep,
@@ -218,7 +218,7 @@ pub(crate) fn relabel(pod: &Pod, live: &LivePod, update: &PodUpdate) -> Option<A
     };
     let mut labels = differs(&update.patch.labels);
     let seen = Some(live.revision.clone()).filter(|revision| !revision.is_empty());
-    labels.insert(REVISION.to_owned(), Change { seen, wanted: Some(update.to.clone()) });
+    labels.insert(REVISION_LABEL.to_owned(), Change { seen, wanted: Some(update.to.clone()) });
     let mut annotations = differs(&update.patch.annotations);
     annotations.remove(CONTENT);
     annotations.extend(note.map(|note| (CONTENT.to_owned(), note)));
