@@ -2,7 +2,7 @@
 
 pub(super) mod patches;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use stayput_http::manager_client::{Answer, ClientError, ManagerClient};
 use stayput_kube_access::apiserver::Objects;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{
-    Action, AllocationBefore, Ledger, UpdateStep, annotation, drain_request, start_request,
-    stop_request,
+    Action, AllocationBefore, Change, Ledger, Marker, UpdateStep, annotation, drain_request,
+    start_request, stop_request,
 };
 use tokio::time::{Instant, timeout};
 
@@ -37,6 +37,9 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time from the first action in which annotations and labels of pods are still written: where webhooks are
 /// slow and pods many, the next reconcile writes the rest, and looks at the nodes before.
 const PATCHING_WINDOW: Duration = Duration::from_secs(2);
+
+/// Changes by key or container.
+type Changes = BTreeMap<String, Change>;
 
 /// The answer to one action.
 enum Answered {
@@ -153,87 +156,34 @@ impl Executor<'_> {
             Action::ClearAnnotation { key, value } => {
                 self.patch(patches::clear(self.cluster, key, value)).await
             }
-            Action::PatchPod { uid, changes } => {
-                let pod = self.pod(uid)?;
-                let patch = patches::pod(pod, changes);
-                // The end of a restart waits for the results of its nodes.
-                let is_result =
-                    changes.get(annotation::SHOWN).is_some_and(|one| one.wanted.is_none());
-                let answered = if is_result { Answered::Changed } else { Answered::Patched };
-                match self.pods(pod).patch(&pod.name, patch).await {
-                    Ok(pod) => Ok(self.facts(&pod).map_or(Answered::Done, answered)),
-                    Err(error) => self.read_if_changed(pod, error).await,
-                }
-            }
+            Action::PatchPod { uid, changes } => self.annotate(uid, changes).await,
             Action::PatchMetadata { uid, labels, annotations } => {
-                let pod = self.pod(uid)?;
-                let patch = patches::revision(pod, labels, annotations);
-                let changed = self.pods(pod).patch(&pod.name, patch).await;
-                // A restart counts its nodes itself when it ends.
-                if changed.is_ok() && action.gives_revision() && !self.is_under_way(uid) {
-                    self.metrics.count_nodes(UpdateStep::Relabel.name(), 1);
-                }
-                self.update(pod, changed).await
+                let is_revision = action.gives_revision();
+                self.relabel(uid, labels, annotations, is_revision).await
             }
-            Action::PatchImages { uid, images } => {
-                let pod = self.pod(uid)?;
-                let patch = patches::images(pod, On::ThisVersion, images)?;
-                let changed = self.pods(pod).patch(&pod.name, patch).await;
-                self.update(pod, changed).await
-            }
-            Action::Resize { uid, resources } => {
-                let pod = self.pod(uid)?;
-                let patch = patches::resources(pod, On::ThisVersion, resources)?;
-                let changed = self.pods(pod).patch_subresource("resize", &pod.name, patch).await;
-                self.update(pod, changed).await
-            }
-            Action::DeletePod { uid } => {
-                let pod = self.pod(uid)?;
-                // A pod that changed since it was read may not have to go any more.
-                let version = pod.version.to_string();
-                match self.pods(pod).delete(&pod.name, only(Some(uid), Some(&version))).await {
-                    Ok(()) => Ok(Answered::Done),
-                    Err(error) => self.read_if_changed(pod, error).await,
-                }
-            }
+            Action::PatchImages { uid, images } => self.change_images(uid, images).await,
+            Action::Resize { uid, resources } => self.resize(uid, resources).await,
+            Action::DeletePod { uid } => self.delete(uid).await,
             // Managers.
             Action::Drain { uid, sequence } => self.drain(uid, *sequence).await,
             Action::Stop { uid, sequence, drain, resume, exit }
             | Action::EndDrain { uid, sequence, drain, resume, exit } => {
-                let client = self.client(uid)?;
                 let request = stop_request(uid, *sequence, *drain, resume.as_ref(), *exit);
-                self.manager_answer("stop", uid, client.stop(&request, None).await)
+                let answer = self.client(uid)?.stop(&request, None).await;
+                self.manager_answer("stop", uid, answer)
             }
             Action::Start { uid, sequence, checksum, config } => {
-                let client = self.client(uid)?;
                 let request = start_request(uid, *sequence, checksum.as_deref(), *config);
-                self.manager_answer("start", uid, client.start(&request, None).await)
+                let answer = self.client(uid)?.start(&request, None).await;
+                self.manager_answer("start", uid, answer)
             }
             // Engine.
-            Action::TightenAllocation { value, marker } => {
-                let (client, _) = self.engine()?;
-                let text = encode("the allocation marker", marker)?;
-                let before = setting(&marker.before);
-                self.ask_engine("tighten", client.tighten(&before, value, &text)).await
-            }
+            Action::TightenAllocation { value, marker } => self.tighten(value, marker).await,
             Action::RestoreAllocation { before } => {
                 let (client, _) = self.engine()?;
                 self.ask_engine("restore", client.restore(&setting(before))).await
             }
-            Action::Flush { node } => {
-                let (client, identity) = self.engine()?;
-                let flush = self.with_lease(client.flush(identity, FLUSH_TIMEOUT)).await?;
-                self.metrics.count_request(
-                    Side::Engine,
-                    "flush",
-                    matches!(flush, Flush::Done { .. }),
-                );
-                match flush {
-                    Flush::NotKnown(why) => tracing::warn!(node, "not flushed: {why}"),
-                    Flush::Done { .. } => tracing::info!(node, "flush: {flush:?}"),
-                }
-                Ok(Answered::Flushed(node.clone()))
-            }
+            Action::Flush { node } => self.flush(node).await,
             Action::PutRecord { node_id, reason, allocation_delay } => {
                 let (client, _) = self.engine()?;
                 let delay = Duration::from_millis(*allocation_delay);
@@ -270,6 +220,81 @@ impl Executor<'_> {
                 Ok(Answered::Done)
             }
         }
+    }
+
+    /// Changes our annotations of a pod.
+    async fn annotate(&self, uid: &str, changes: &Changes) -> Result<Answered, Failure> {
+        let pod = self.pod(uid)?;
+        // The end of a restart waits for the results of its nodes.
+        let is_result = changes.get(annotation::SHOWN).is_some_and(|one| one.wanted.is_none());
+        let answered = if is_result { Answered::Changed } else { Answered::Patched };
+        match self.pods(pod).patch(&pod.name, patches::pod(pod, changes)).await {
+            Ok(pod) => Ok(self.facts(&pod).map_or(Answered::Done, answered)),
+            Err(error) => self.read_if_changed(pod, error).await,
+        }
+    }
+
+    /// Changes labels and annotations of a pod to those of its template.
+    async fn relabel(
+        &self,
+        uid: &str,
+        labels: &Changes,
+        annotations: &Changes,
+        is_revision: bool,
+    ) -> Result<Answered, Failure> {
+        let pod = self.pod(uid)?;
+        let patch = patches::revision(pod, labels, annotations);
+        let changed = self.pods(pod).patch(&pod.name, patch).await;
+        // A restart counts its nodes itself when it ends.
+        if changed.is_ok() && is_revision && !self.is_under_way(uid) {
+            self.metrics.count_nodes(UpdateStep::Relabel.name(), 1);
+        }
+        self.update(pod, changed).await
+    }
+
+    async fn change_images(&self, uid: &str, images: &Changes) -> Result<Answered, Failure> {
+        let pod = self.pod(uid)?;
+        let patch = patches::images(pod, On::ThisVersion, images)?;
+        self.update(pod, self.pods(pod).patch(&pod.name, patch).await).await
+    }
+
+    /// Changes CPU and memory of a living pod.
+    async fn resize(&self, uid: &str, resources: &Changes) -> Result<Answered, Failure> {
+        let pod = self.pod(uid)?;
+        let patch = patches::resources(pod, On::ThisVersion, resources)?;
+        let changed = self.pods(pod).patch_subresource("resize", &pod.name, patch).await;
+        self.update(pod, changed).await
+    }
+
+    /// Deletes a pod. One that changed since it was read may not have to go any more.
+    async fn delete(&self, uid: &str) -> Result<Answered, Failure> {
+        let pod = self.pod(uid)?;
+        let version = pod.version.to_string();
+        match self.pods(pod).delete(&pod.name, only(Some(uid), Some(&version))).await {
+            Ok(()) => Ok(Answered::Done),
+            Err(error) => self.read_if_changed(pod, error).await,
+        }
+    }
+
+    /// Limits shard allocation, with a marker beside it.
+    async fn tighten(&self, value: &str, marker: &Marker) -> Result<Answered, Failure> {
+        let (client, _) = self.engine()?;
+        let text = encode("the allocation marker", marker)?;
+        let before = setting(&marker.before);
+        self.ask_engine("tighten", client.tighten(&before, value, &text)).await
+    }
+
+    /// Flushes all indices before the stop of this node. A failure is only logged.
+    async fn flush(&self, node: &str) -> Result<Answered, Failure> {
+        let (client, identity) = self.engine()?;
+        let flush = self.with_lease(client.flush(identity, FLUSH_TIMEOUT)).await?;
+        let is_done = matches!(flush, Flush::Done { .. });
+        self.metrics.count_request(Side::Engine, "flush", is_done);
+        match flush {
+            Flush::NotKnown(why) => tracing::warn!(node, "not flushed: {why}"),
+            Flush::Done { .. } => tracing::info!(node, "flush: {flush:?}"),
+        }
+        Ok(Answered::Flushed(node.to_owned()))
     }
 
     async fn patch(&self, patch: json_patch::Patch) -> Result<Answered, Failure> {
