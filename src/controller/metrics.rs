@@ -189,6 +189,17 @@ impl Metrics {
     /// The metrics as OpenMetrics text.
     pub(super) fn scrape(&self) -> String {
         let mut registry = Registry::with_prefix("stayput");
+        self.register_counters(&mut registry);
+        self.register_states(&mut registry);
+        let all = self.gauges.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        register_gauges(&mut registry, &all);
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode(&mut text, &registry);
+        text
+    }
+
+    fn register_counters(&self, registry: &mut Registry) {
         registry.register(
             "requests",
             "Requests sent, by receiver, kind and outcome",
@@ -199,9 +210,6 @@ impl Metrics {
             "Writes refused because another client wrote first",
             self.conflicts.clone(),
         );
-        let leader = Gauge::<i64>::default();
-        leader.set(self.lease.get().is_some_and(Lease::is_held).into());
-        registry.register("leader", "1 while this replica is the leader", leader);
         registry.register("reconciles", "Reconciles of SearchClusters", self.reconciles.clone());
         registry.register(
             "reconcile_errors",
@@ -224,35 +232,13 @@ impl Metrics {
              start (from there until it was finished)",
             self.phases.clone(),
         );
-        let blocked = Family::<Blocked, Gauge>::default();
-        let pending = Family::<Cluster, Gauge>::default();
-        let down = Family::<Cluster, Gauge>::default();
-        let debts = Family::<Cluster, Gauge>::default();
-        let disabled = Family::<Cluster, Gauge>::default();
-        let restarting = Family::<Cluster, Gauge>::default();
-        let limited = Family::<Cluster, Gauge>::default();
-        let since = Family::<Cluster, Gauge>::default();
-        let expiry = Family::<Certificate, Gauge>::default();
-        let all = self.gauges.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for (cluster, gauges) in all {
-            for (certificate, at) in gauges.certificates {
-                let label = Certificate { cluster: cluster.clone(), certificate };
-                expiry.get_or_create(&label).set(i64::try_from(at).unwrap_or(i64::MAX));
-            }
-            if let Some(rule) = gauges.blocked {
-                blocked.get_or_create(&Blocked { cluster: cluster.clone(), rule }).set(1);
-            }
-            let label = Cluster { cluster };
-            pending.get_or_create(&label).set(i64::from(gauges.pending_restart));
-            down.get_or_create(&label).set(i64::from(gauges.nodes_down));
-            debts.get_or_create(&label).set(i64::from(gauges.debts));
-            disabled.get_or_create(&label).set(i64::from(gauges.predicates_disabled));
-            restarting.get_or_create(&label).set(i64::from(gauges.restart_under_way));
-            limited.get_or_create(&label).set(i64::from(gauges.allocation_limited));
-            if let Some(at) = gauges.under_way_since {
-                since.get_or_create(&label).set(i64::try_from(at).unwrap_or(i64::MAX));
-            }
-        }
+    }
+
+    /// Registers the state of this process.
+    fn register_states(&self, registry: &mut Registry) {
+        let leader = Gauge::<i64>::default();
+        leader.set(self.lease.get().is_some_and(Lease::is_held).into());
+        registry.register("leader", "1 while this replica is the leader", leader);
         let undecodable = Family::<Cluster, Gauge>::default();
         for cluster in self.undecodable.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             undecodable.get_or_create(&Cluster { cluster: cluster.clone() }).set(1);
@@ -262,48 +248,73 @@ impl Metrics {
             "1 for a SearchCluster that cannot be decoded and is not reconciled",
             undecodable,
         );
-        registry.register(
-            "restart_blocked",
-            "1 for the rule or fault that blocks a restart",
-            blocked,
-        );
-        registry.register(
-            "pending_restart",
-            "Nodes that run on another config than their sources have",
-            pending,
-        );
-        registry.register(
-            "nodes_down",
-            "Nodes that are down although nobody asked for that, and are not being restarted",
-            down,
-        );
-        registry.register("debts", "Changes of ours that must still be undone", debts);
-        registry.register(
-            "predicates_disabled",
-            "1 while at least one predicate is not evaluated",
-            disabled,
-        );
-        registry.register("restart_under_way", "1 while a restart is under way", restarting);
-        registry.register(
-            "allocation_limited",
-            "1 while shard allocation is limited by us and must be restored",
-            limited,
-        );
-        registry.register(
-            "under_way_since_timestamp_seconds",
-            "Since when the slowest node under way has been in its step; absent if there is none",
-            since,
-        );
-        registry.register(
-            "cluster_certificate_expiry_timestamp_seconds",
-            "When the certificate of a cluster's managers, and the CA they are checked with, ends",
-            expiry,
-        );
-        let mut text = String::new();
-        // Writing to a string does not fail.
-        let _ = encode(&mut text, &registry);
-        text
     }
+}
+
+/// A gauge of each SearchCluster: its name, its help, and its value if it has one.
+type GaugeOfCluster = (&'static str, &'static str, fn(&Gauges) -> Option<i64>);
+
+const GAUGES: [GaugeOfCluster; 7] = [
+    ("pending_restart", "Nodes that run on another config than their sources have", |gauges| {
+        Some(gauges.pending_restart.into())
+    }),
+    (
+        "nodes_down",
+        "Nodes that are down although nobody asked for that, and are not being restarted",
+        |gauges| Some(gauges.nodes_down.into()),
+    ),
+    ("debts", "Changes of ours that must still be undone", |gauges| Some(gauges.debts.into())),
+    ("predicates_disabled", "1 while at least one predicate is not evaluated", |gauges| {
+        Some(gauges.predicates_disabled.into())
+    }),
+    ("restart_under_way", "1 while a restart is under way", |gauges| {
+        Some(gauges.restart_under_way.into())
+    }),
+    (
+        "allocation_limited",
+        "1 while shard allocation is limited by us and must be restored",
+        |gauges| Some(gauges.allocation_limited.into()),
+    ),
+    (
+        "under_way_since_timestamp_seconds",
+        "Since when the slowest node under way has been in its step; absent if there is none",
+        |gauges| gauges.under_way_since.map(timestamp),
+    ),
+];
+
+fn timestamp(seconds: u64) -> i64 {
+    i64::try_from(seconds).unwrap_or(i64::MAX)
+}
+
+/// Registers the gauges of the SearchClusters, by their names.
+fn register_gauges(registry: &mut Registry, all: &BTreeMap<String, Gauges>) {
+    for (name, help, value) in GAUGES {
+        let family = Family::<Cluster, Gauge>::default();
+        for (cluster, gauges) in all {
+            if let Some(value) = value(gauges) {
+                family.get_or_create(&Cluster { cluster: cluster.clone() }).set(value);
+            }
+        }
+        registry.register(name, help, family);
+    }
+    let blocked = Family::<Blocked, Gauge>::default();
+    let expiry = Family::<Certificate, Gauge>::default();
+    for (cluster, gauges) in all {
+        for (certificate, at) in &gauges.certificates {
+            let label = Certificate { cluster: cluster.clone(), certificate };
+            expiry.get_or_create(&label).set(timestamp(*at));
+        }
+        if let Some(rule) = &gauges.blocked {
+            let label = Blocked { cluster: cluster.clone(), rule: rule.clone() };
+            blocked.get_or_create(&label).set(1);
+        }
+    }
+    registry.register("restart_blocked", "1 for the rule or fault that blocks a restart", blocked);
+    registry.register(
+        "cluster_certificate_expiry_timestamp_seconds",
+        "When the certificate of a cluster's managers, and the CA they are checked with, ends",
+        expiry,
+    );
 }
 
 impl CallCounter for Metrics {
