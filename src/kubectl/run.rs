@@ -124,16 +124,7 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
             printer.page(&text::init(&report), &report)?;
             report.problem().map_or(Ok(()), |problem| Err(Error::Incomplete(problem)))
         }
-        Command::Status(args) if args.all_namespaces => {
-            let views = selection::views_everywhere(session).await?;
-            let page = text::status_of_all(&views);
-            Ok(printer.page(&page, &AllOutput::new(&views, StatusOutput::new))?)
-        }
-        Command::Status(ClustersArg { cluster, .. }) => {
-            let view = selection::view(session, cluster.name.as_deref()).await?;
-            let page = text::status(&view, now(), printer.paint);
-            Ok(printer.page(&page, &StatusOutput::new(&view))?)
-        }
+        Command::Status(args) => status(session, &args, &printer).await,
         Command::Plan(args) => plan(session, &args, &printer).await,
         Command::Snapshot { cluster, file, reconciler } => {
             let view = selection::view(session, cluster.name.as_deref()).await?;
@@ -154,23 +145,9 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
                 Verdict::Unknown => Err(Error::NotExamined),
             }
         }
-        Command::History(args) if args.all_namespaces => {
-            let views = selection::views_everywhere(session).await?;
-            let page = text::history_of_all(&views);
-            Ok(printer.page(&page, &AllOutput::new(&views, HistoryOutput::new))?)
-        }
-        Command::History(ClustersArg { cluster, .. }) => {
-            let view = selection::view(session, cluster.name.as_deref()).await?;
-            Ok(printer.page(&text::history(&view), &HistoryOutput::new(&view))?)
-        }
+        Command::History(args) => history(session, &args, &printer).await,
         Command::Why { node, cluster, saved: _ } => {
-            let nodes = [node];
-            let name = cluster.name.as_deref();
-            let view = selection::view_with_nodes(session, name, &nodes).await?;
-            let [node] = nodes;
-            let pod = view.pod_of_node(&node).cloned().unwrap_or_default();
-            let page = text::why(&view, &pod, now(), printer.paint);
-            Ok(printer.page(&page, &NodeOutput::why(&view.node(&node)))?)
+            why(session, node, cluster.name.as_deref(), &printer).await
         }
         Command::Restart(args) => restart(session, *args, &printer).await,
         Command::Cancel { cluster, id } => {
@@ -195,6 +172,41 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
             watch_until_done(session, cluster.name.as_deref(), id, timeout, print).await
         }
     }
+}
+
+async fn status(session: &Session, args: &ClustersArg, printer: &Printer) -> Result<(), Error> {
+    if args.all_namespaces {
+        let views = selection::views_everywhere(session).await?;
+        let page = text::status_of_all(&views);
+        return Ok(printer.page(&page, &AllOutput::new(&views, StatusOutput::new))?);
+    }
+    let view = selection::view(session, args.cluster.name.as_deref()).await?;
+    let page = text::status(&view, now(), printer.paint);
+    Ok(printer.page(&page, &StatusOutput::new(&view))?)
+}
+
+async fn history(session: &Session, args: &ClustersArg, printer: &Printer) -> Result<(), Error> {
+    if args.all_namespaces {
+        let views = selection::views_everywhere(session).await?;
+        let page = text::history_of_all(&views);
+        return Ok(printer.page(&page, &AllOutput::new(&views, HistoryOutput::new))?);
+    }
+    let view = selection::view(session, args.cluster.name.as_deref()).await?;
+    Ok(printer.page(&text::history(&view), &HistoryOutput::new(&view))?)
+}
+
+async fn why(
+    session: &Session,
+    node: String,
+    cluster: Option<&str>,
+    printer: &Printer,
+) -> Result<(), Error> {
+    let nodes = [node];
+    let view = selection::view_with_nodes(session, cluster, &nodes).await?;
+    let [node] = nodes;
+    let pod = view.pod_of_node(&node).cloned().unwrap_or_default();
+    let page = text::why(&view, &pod, now(), printer.paint);
+    Ok(printer.page(&page, &NodeOutput::why(&view.node(&node)))?)
 }
 
 /// Shows a dry run; without a snapshot, the status and the reason why there is no dry run.
