@@ -185,67 +185,43 @@ const NAMED: usize = 3;
 /// The most characters of an unknown name in a message.
 const LONGEST: usize = 100;
 
-/// The disabled predicates, and where each is named. Serialized as a list of names without the place.
+/// The disabled predicates. Serialized as a list of names without the place where each is disabled.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<String>", into = "Vec<String>")]
 pub struct Disabled {
-    by_place: BTreeMap<DisabledBy, DisabledNames>,
-}
-
-/// Where predicates can be disabled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum DisabledBy {
-    Field,
-    Annotation,
-    Request,
-}
-
-/// The names at one place.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct DisabledNames {
-    predicates: BTreeSet<Predicate>,
-    /// Names that no predicate has.
+    /// Disabled by the annotation [`annotation::DISABLE`].
+    annotated: BTreeSet<Predicate>,
+    /// Names in the annotation that no predicate has.
     unknown: BTreeSet<String>,
+    /// Skipped by the request of the restart under way.
+    skipped: BTreeSet<Predicate>,
 }
 
 impl Disabled {
-    /// From `spec.restart.disabledPredicates`; `*` means all.
-    pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::default().with(DisabledBy::Field, names)
-    }
-
-    /// Adds the names in the annotation [`annotation::DISABLE`]: separated by commas, or `*`.
-    #[must_use]
-    pub fn with_annotation(self, names: &str) -> Self {
-        self.with(DisabledBy::Annotation, names.split(','))
+    /// From the value of the annotation [`annotation::DISABLE`]: names separated by commas, or `*` for all.
+    pub fn by_annotation(names: &str) -> Self {
+        let mut disabled = Self::default();
+        for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match (name, Predicate::named(name)) {
+                ("*", _) => disabled.annotated.extend(Predicate::ALL),
+                (_, Some(predicate)) => _ = disabled.annotated.insert(predicate),
+                (_, None) => _ = disabled.unknown.insert(name.chars().take(LONGEST).collect()),
+            }
+        }
+        disabled
     }
 
     /// Adds the predicates that the request of the restart under way skips, as long as it is under way.
     #[must_use]
-    pub fn with_restart(self, restart: Option<&Restart>) -> Self {
-        let skipped = restart.into_iter().flat_map(|restart| &restart.request.skip_rules);
-        self.with(DisabledBy::Request, skipped.map(String::as_str))
-    }
-
-    fn with<'a>(mut self, place: DisabledBy, names: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut found = DisabledNames::default();
-        for name in names.into_iter().map(str::trim).filter(|name| !name.is_empty()) {
-            let predicate = Predicate::named(name);
-            match (name, predicate) {
-                ("*", _) => found.predicates.extend(Predicate::ALL),
-                (_, Some(predicate)) => _ = found.predicates.insert(predicate),
-                (_, None) => _ = found.unknown.insert(name.chars().take(LONGEST).collect()),
-            }
-        }
-        if found != DisabledNames::default() {
-            self.by_place.insert(place, found);
-        }
+    pub fn with_restart(mut self, restart: Option<&Restart>) -> Self {
+        let names = restart.into_iter().flat_map(|restart| &restart.request.skip_rules);
+        self.skipped.extend(names.filter_map(|name| Predicate::named(name)));
         self
     }
 
     /// True if the predicate is disabled.
     pub fn contains(&self, predicate: Predicate) -> bool {
-        self.by_place.values().any(|names| names.predicates.contains(&predicate))
+        self.annotated.contains(&predicate) || self.skipped.contains(&predicate)
     }
 
     /// The disabled predicates, in their published order.
@@ -256,32 +232,25 @@ impl Disabled {
     /// The commands that enable all predicates again, for a SearchCluster `<namespace>/<name>`.
     pub fn undo(&self, cluster: &str) -> Vec<String> {
         let (namespace, name) = namespace_and_name(cluster);
-        let disables = self.by_place.iter().filter(|(_, names)| !names.predicates.is_empty());
-        let undo = disables.map(|(place, _)| match place {
-            DisabledBy::Field => format!(
-                "kubectl patch searchcluster {name} --namespace {namespace} --type=merge --patch \
-                 '{{\"spec\":{{\"restart\":{{\"disabledPredicates\":[]}}}}}}'"
-            ),
-            DisabledBy::Annotation => format!(
+        let mut commands = Vec::new();
+        if !self.annotated.is_empty() {
+            commands.push(format!(
                 "kubectl annotate searchcluster {name} --namespace {namespace} {}-",
                 annotation::DISABLE
-            ),
-            DisabledBy::Request => format!("kubectl stayput --namespace {namespace} cancel {name}"),
-        });
-        undo.collect()
+            ));
+        }
+        if !self.skipped.is_empty() {
+            commands.push(format!("kubectl stayput --namespace {namespace} cancel {name}"));
+        }
+        commands
     }
 
     /// The unknown names, for people, if there are any.
     pub fn unknown(&self) -> Option<String> {
-        let all: Vec<(DisabledBy, &str)> = self
-            .by_place
-            .iter()
-            .flat_map(|(place, names)| names.unknown.iter().map(|name| (*place, name.as_str())))
-            .collect();
-        let mut messages: Vec<String> =
-            all.iter().take(NAMED).map(|(place, name)| place.unknown_name(name)).collect();
-        if all.len() > NAMED {
-            messages.push(format!("and so are {} more", all.len() - NAMED));
+        let named = self.unknown.iter().take(NAMED);
+        let mut messages: Vec<String> = named.map(|name| unknown_name(name)).collect();
+        if self.unknown.len() > NAMED {
+            messages.push(format!("and so are {} more", self.unknown.len() - NAMED));
         }
         Some(messages.join("; ")).filter(|text| !text.is_empty())
     }
@@ -289,38 +258,27 @@ impl Disabled {
 
 impl From<Vec<String>> for Disabled {
     fn from(names: Vec<String>) -> Self {
-        Self::of(names.iter().map(String::as_str))
+        Self::by_annotation(&names.join(","))
     }
 }
 
 impl From<Disabled> for Vec<String> {
     fn from(disabled: Disabled) -> Self {
         let names = disabled.iter().map(|predicate| predicate.name().to_owned());
-        let unknown = disabled.by_place.values().flat_map(|names| names.unknown.iter().cloned());
-        names.chain(unknown).collect()
+        names.chain(disabled.unknown.iter().cloned()).collect()
     }
 }
 
-impl DisabledBy {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Field => "spec.restart.disabledPredicates",
-            Self::Annotation => annotation::DISABLE,
-            Self::Request => "the request's skipRules",
-        }
+/// The message about an unknown name in the annotation.
+fn unknown_name(name: &str) -> String {
+    let place = annotation::DISABLE;
+    if protects_data(name) {
+        return format!("{name:?} in {place} cannot be disabled: {ONLY_BY_OUTAGE}");
     }
-
-    /// The message about an unknown name.
-    fn unknown_name(self, name: &str) -> String {
-        let place = self.as_str();
-        if protects_data(name) {
-            return format!("{name:?} in {place} cannot be disabled: {ONLY_BY_OUTAGE}");
-        }
-        format!(
-            "{name:?} in {place} is not a predicate and disables nothing: the nearest name is {}",
-            nearest(name)
-        )
-    }
+    format!(
+        "{name:?} in {place} is not a predicate and disables nothing: the nearest name is {}",
+        nearest(name)
+    )
 }
 
 const ONLY_BY_OUTAGE: &str = "only allowOutage (in one request, --allow-outage; or in spec.restart) \

@@ -60,7 +60,7 @@ impl SearchCluster {
         Some(Checked { policy, pods, auth, sources })
     }
 
-    /// Names of predicates that an annotation disables, beside those of the spec.
+    /// Names of predicates that an annotation disables.
     pub fn disabled_by_annotation(&self) -> Option<&str> {
         self.metadata.annotations.as_ref()?.get(annotation::DISABLE).map(String::as_str)
     }
@@ -68,9 +68,8 @@ impl SearchCluster {
     fn restart(&self, problems: &mut Problems, spec: &SearchClusterSpec) -> Policy {
         let mut policy = problems.restart(&spec.restart);
         policy.update = problems.update(&spec.update);
-        if let Some(names) = self.disabled_by_annotation() {
-            policy.disabled = policy.disabled.with_annotation(names);
-        }
+        let disabled = self.disabled_by_annotation().map(Disabled::by_annotation);
+        policy.disabled = disabled.unwrap_or_default();
         policy
     }
 
@@ -298,7 +297,6 @@ impl Problems {
         Policy {
             max_unavailable: max_unavailable.unwrap_or(Share::Nodes(1)),
             max_unavailable_of_role,
-            disabled: Disabled::of(restart.disabled_predicates.iter().map(String::as_str)),
             zone_attribute: restart.zone_attribute.clone(),
             allow_outage: restart.allow_outage,
             phase_timeout: phase_timeout.unwrap_or_default(),

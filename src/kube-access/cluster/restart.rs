@@ -27,15 +27,6 @@ pub struct RestartSpec {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shares")]
     pub max_unavailable_of_role: BTreeMap<String, IntOrString>,
-    /// Predicates that are not evaluated, by their published names, or "*" for all. The annotation
-    /// eck.k8s.elastic.co/disable-upgrade-predicates does the same. Empty it after use.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(
-        length(max = 100),
-        inner(length(min = 1, max = 128)),
-        extend("x-kubernetes-list-type" = "set")
-    )]
-    pub disabled_predicates: Vec<String>,
     /// Name of the node attribute that holds a node's zone (`node.attr.zone`: `zone`).
     #[schemars(length(min = 1, max = 128))]
     pub zone_attribute: String,
@@ -68,7 +59,6 @@ impl Default for RestartSpec {
         Self {
             max_unavailable: IntOrString::Int(1),
             max_unavailable_of_role: BTreeMap::new(),
-            disabled_predicates: Vec::new(),
             zone_attribute: policy.zone_attribute,
             allow_outage: policy.allow_outage,
             // A test compares the two with the policy.

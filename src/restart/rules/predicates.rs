@@ -9,7 +9,7 @@ use crate::changes::{Check, refuse};
 use crate::rules::evaluation::Evaluation;
 use crate::rules::node_counts::Peer;
 use crate::rules::{NameList, last_resort, more_shards};
-use crate::{Blocker, Code, Color, Predicate};
+use crate::{Blocker, Code, Color, Predicate, annotation};
 
 /// Evaluates one predicate, unless it is disabled.
 pub(crate) fn check(
@@ -43,9 +43,11 @@ fn disable_hint(predicate: Predicate) -> impl Display {
     fmt::from_fn(move |f| {
         write!(
             f,
-            "if that never happens, repair what it waits for; as a last resort, disable \
-             the rule with spec.restart.disabledPredicates: [{}]",
-            predicate.name()
+            "if that never happens, repair what it waits for; as a last resort, disable the rule: \
+             cancel this restart and request one with `--skip-rule {}`; for all stops, \
+             write its name into the annotation {}",
+            predicate.name(),
+            annotation::DISABLE
         )
     })
 }

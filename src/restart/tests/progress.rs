@@ -86,15 +86,15 @@ fn the_estimate_is_there_while_it_goes_on_and_moves_in_steps() {
 #[test]
 fn a_name_that_disables_nothing_is_told_in_the_same_words_and_stops_nobody() {
     let mut driver = driver(3);
-    driver.policy.disabled = Disabled::of(["require_started_replicas"]);
+    driver.policy.disabled = Disabled::by_annotation("require_started_replicas");
     play(&mut driver, &["request rolling r1", "run until done"]);
     // Every plan has the event; the controller creates it once.
     let mut ignored = messages(&driver, Reason::InputIgnored);
     ignored.dedup();
     assert_eq!(
         ignored,
-        ["\"require_started_replicas\" in spec.restart.disabledPredicates is not a predicate and \
-          disables nothing: the nearest name is require_started_replica"]
+        ["\"require_started_replicas\" in eck.k8s.elastic.co/disable-upgrade-predicates is not a \
+          predicate and disables nothing: the nearest name is require_started_replica"]
     );
     assert_eq!(messages(&driver, Reason::NodeRestarted).len(), 3);
 }

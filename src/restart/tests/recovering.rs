@@ -48,7 +48,8 @@ fn it_does_not_wait_for_a_long_recovery() {
 
 #[test] // proves RESTART-141
 fn it_does_not_wait_where_the_next_node_does_not() {
-    let policy = Policy { disabled: Disabled::of([Predicate::Yellow.name()]), ..Policy::default() };
+    let policy =
+        Policy { disabled: Disabled::by_annotation(Predicate::Yellow.name()), ..Policy::default() };
     let kept_without_the_rule = kept(&mut driver(60_000, policy), "logs-2");
     assert!(kept_without_the_rule < 1_000, "{kept_without_the_rule}");
     let mut last = driver(3_000, Policy::default());

@@ -44,7 +44,8 @@ fn it_comes_back_as_it_was() {
     }
     odd.snapshot.pods[0].manager = Err(unknown("refused"));
     odd.policy.max_unavailable = Share::Percent(25);
-    odd.policy.disabled = crate::Disabled::of([Predicate::Yellow.name(), "nonsense"]);
+    let names = format!("{},nonsense", Predicate::Yellow.name());
+    odd.policy.disabled = crate::Disabled::by_annotation(&names);
     assert_eq!(again(&odd), odd);
     odd.snapshot.engine = Err(unknown("nobody answers"));
     assert_eq!(again(&odd), odd);

@@ -1,8 +1,7 @@
-//! Disabled rules: by the spec, and by the annotation that is known from ECK.
+//! Disabled rules: by the annotation that is known from ECK.
 
 use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
-use serde_json::json;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{Condition, annotation};
 
@@ -46,13 +45,6 @@ async fn what_is_off_is_shown_as_soon_as_it_is_said_and_until_it_is_taken_back()
     .await;
 
     fixture.annotate(annotation::DISABLE, None).await;
-    until(&fixture, "False", "NothingDisabled").await;
-    fixture
-        .respec(json!({"restart": {"disabledPredicates": ["*"], "maxUnavailable": "50%"}}))
-        .await;
-    let message = until(&fixture, "True", "Disabled").await;
-    assert!(message.contains("--patch '{\"spec\":{\"restart\":{\"disabledPredicates\":[]}}}'"));
-    fixture.respec(json!({"restart": {"disabledPredicates": []}})).await;
     until(&fixture, "False", "NothingDisabled").await;
     reconciler.end().await;
 }

@@ -150,11 +150,6 @@ pub(super) fn bad_objects_are_refused_with_field_and_remedy(admin: &Kubectl) {
             "should match",
         ),
         (
-            json!({"restart": {"disabledPredicates": ["*", "*"]}}),
-            "spec.restart.disabledPredicates[1]",
-            "Duplicate value",
-        ),
-        (
             json!({"restart": {"phaseTimeout": "15 minutes"}}),
             "spec.restart.phaseTimeout",
             "write a duration such as \"15m\"",
@@ -257,12 +252,10 @@ pub(super) fn what_is_left_out_has_defaults(admin: &Kubectl) {
 pub(super) fn limits_are_numbers_or_parts(admin: &Kubectl) {
     let limits = json!({
         "maxUnavailable": "25%", "maxUnavailableOfRole": {"data_hot": 2, "data": "10%"},
-        "disabledPredicates": ["one_master_at_a_time", "no_such_name"],
     });
     let mut object = with(json!({"restart": limits}));
     object["metadata"]["name"] = "limits".into();
-    object["metadata"]["annotations"] =
-        json!({"eck.k8s.elastic.co/disable-upgrade-predicates": "*"});
+    object["metadata"]["annotations"] = json!({"eck.k8s.elastic.co/disable-upgrade-predicates": "one_master_at_a_time, no_such_name"});
     admin.attempt(&APPLY, &object.to_string()).expect("limits");
     let ours: SearchCluster = serde_json::from_value(object).expect("limits");
     let read = admin.json(&["get", "searchcluster", "limits", "--namespace", "search"]);

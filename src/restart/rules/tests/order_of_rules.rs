@@ -9,7 +9,8 @@ fn one_after_the_other(case: usize) -> (Vec<Predicate>, &'static str) {
     let mut case = cases(include_str!("tables/disabled.txt")).remove(case);
     let mut asked: Vec<Predicate> = Vec::new();
     loop {
-        case.policy.disabled = Disabled::of(asked.iter().map(|predicate| predicate.name()));
+        let names: Vec<&str> = asked.iter().map(|predicate| predicate.name()).collect();
+        case.policy.disabled = Disabled::by_annotation(&names.join(","));
         let (code, _) = case.select().remove(0).1.expect("an index without replicas remains");
         match Predicate::ALL.into_iter().find(|predicate| predicate.name() == code) {
             Some(predicate) => asked.push(predicate),
@@ -45,7 +46,7 @@ fn the_rules_are_asked_in_the_published_order() {
 
 #[test]
 fn names_disable_what_they_name_and_others_are_reported() {
-    let of = |text: &'static str| Disabled::of(text.split(','));
+    let of = Disabled::by_annotation;
     let names = |text| of(text).iter().map(Predicate::name).collect::<Vec<_>>();
     assert_eq!(names("*"), Predicate::ALL.map(Predicate::name));
     assert_eq!(names(""), [""; 0]);

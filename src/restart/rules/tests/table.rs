@@ -136,7 +136,7 @@ impl Case {
                     other => panic!("{}: no such step: {other}", self.name),
                 };
             }
-            ("disabled", _) => self.policy.disabled = Disabled::of(text.split(',')),
+            ("disabled", _) => self.policy.disabled = Disabled::by_annotation(text),
             ("strategy", "immediate") => self.strategy = Strategy::Immediate,
             ("picked", _) => self.picked = list(text),
             ("goes", "none") => {}

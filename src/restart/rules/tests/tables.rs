@@ -145,7 +145,7 @@ macro_rules! predicates {
             for mut case in read(table, text) {
                 differences += &case.differences(&case.ask(predicate), predicate.name());
                 // What is disabled is not evaluated, whatever could not be read.
-                case.policy.disabled = Disabled::of([predicate.name()]);
+                case.policy.disabled = Disabled::by_annotation(predicate.name());
                 let refused = case.ask(predicate).into_iter().find(|(_, no)| no.is_some());
                 assert_eq!(refused, None, "{table}, case {}: disabled", case.name);
             }

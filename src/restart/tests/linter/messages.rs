@@ -12,7 +12,7 @@ fn words_against_the_rules_are_found() {
     for (message, fault) in [
         ("waits; spec.restart.allowOutage: true accepts it", first),
         ("waits; kubectl stayput restart --allow-outage", first),
-        ("disable it with spec.restart.disabledPredicates: [x]", first),
+        ("write x into the annotation eck.k8s.elastic.co/disable-upgrade-predicates", first),
         ("waits; kubectl stayput restart logs --allow-unreplicated single", first),
         ("waits; kubectl stayput restart logs --skip-rule x", first),
         ("its config is None", "shows a value of the program"),

@@ -353,7 +353,7 @@ fn policy(driver: &mut Driver, words: &[&str]) {
         ["drain", span] => policy.drain = Drain::Fixed(span_of(span)),
         ["no", "rollback"] => policy.rollback = false,
         ["maxUnavailable", count] => policy.max_unavailable = share(count),
-        ["disable", names @ ..] => policy.disabled = Disabled::of(names.iter().copied()),
+        ["disable", names @ ..] => policy.disabled = Disabled::by_annotation(&names.join(",")),
         ["phaseTimeout", span] => policy.phase_timeout = span_of(span),
         ["update", steps] => {
             let step = |name: &str| {
