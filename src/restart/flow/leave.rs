@@ -32,7 +32,8 @@ const PAUSE: u64 = 2_000;
 /// The step of a plan.
 pub(crate) fn leave(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = LeavePlan::of(context, ledger).changes;
-    changes.requeue = (!ledger.debts.leaving.is_empty()).then_some(PAUSE);
+    let are_leaving = context.snapshot.node_sets.is_some() && !ledger.debts.leaving.is_empty();
+    changes.requeue = are_leaving.then_some(PAUSE);
     changes
 }
 
