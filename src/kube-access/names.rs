@@ -4,14 +4,14 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 /// The reconciler, as `deploy/` installs it.
 pub mod reconciler {
-    /// Its name: of its service account, Lease and label, and in managed fields, events and tokens.
+    /// Name of the reconciler: of its service account, Lease and label, and in managed fields, events and tokens.
     pub const NAME: &str = "stayput-reconciler";
-    /// Its namespace.
+    /// Namespace of the reconciler.
     pub const NAMESPACE: &str = "stayput";
-    /// Namespace and name of its service account.
+    /// Namespace and name of the service account.
     pub const ACCOUNT: &str = "stayput:stayput-reconciler";
 
-    /// A RoleBinding that gives it the rights of a ClusterRole in one namespace.
+    /// A RoleBinding that gives the reconciler the rights of a ClusterRole in one namespace.
     #[derive(Debug, Clone, Copy)]
     pub struct Rights {
         pub binding: &'static str,
