@@ -179,6 +179,9 @@ fn socket_advice(error: &io::Error) -> &'static str {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "its directory is not writable: mount a writable volume there"
         }
+        ErrorKind::InvalidInput => {
+            "it has more than 107 bytes: choose a shorter path with --socket"
+        }
         _ => "choose another path with --socket",
     }
 }
@@ -359,6 +362,6 @@ mod tests {
         let orphan = directory.path().join("none/s");
         assert!(refused(&orphan).contains("directory does not exist"));
         let long = directory.path().join("x".repeat(107));
-        assert!(refused(&long).contains("shorter"));
+        assert!(refused(&long).contains("choose a shorter path"));
     }
 }

@@ -55,7 +55,7 @@ impl HttpSettings {
         faults.filter_map(|(is_wrong, message)| is_wrong.then_some(message)).collect()
     }
 
-    /// Combinations of listener, TLS and client certificates; true: it is the one of these settings.
+    /// Faults in the settings of listener, TLS and client certificates, each with true if these settings have it.
     fn listener_faults(&self) -> [(bool, &'static str); 9] {
         let (has_cert, has_key) = (self.tls_cert.is_some(), self.tls_key.is_some());
         let (has_tls, has_client_ca) = (has_cert && has_key, self.client_ca.is_some());
@@ -105,7 +105,7 @@ impl HttpSettings {
         ]
     }
 
-    /// Combinations of keys of tokens; true: it is the one of these settings.
+    /// Faults in the keys of tokens, each with true if these settings have it.
     fn token_faults(&self) -> [(bool, &'static str); 5] {
         let has_jwks = self.jwks.is_some();
         let has_audience = self.rules().required_audience().is_some();

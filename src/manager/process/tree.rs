@@ -224,7 +224,7 @@ impl Tree {
     }
 }
 
-/// Facts about a run that are known before the processes are read.
+/// Facts about a run that decide which processes belong to it.
 #[derive(Debug)]
 struct Run {
     /// The manager's own pid: orphans become its children.

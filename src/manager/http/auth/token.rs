@@ -255,7 +255,7 @@ pub(super) enum Source {
     Issuer,
 }
 
-/// Why a file holds no key to verify with. The messages follow the file's name, so they do not
+/// Why files of keys and certificates cannot be used. The messages follow the file's name, so they do not
 /// repeat it.
 #[derive(Debug, Error)]
 pub(crate) enum KeyError {
