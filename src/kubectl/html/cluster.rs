@@ -166,7 +166,7 @@ fn node_row(node: &NodeView<'_>) -> Markup {
             td { (report.and_then(|report| report.state.as_deref()).unwrap_or("–")) }
             td { @if let Some(why) = node.code() { (code(why)) } @else { "–" } }
             td.text {
-                (prose(report.and_then(|report| report.message.as_deref()).unwrap_or("–")))
+                (prose(node.message().as_deref().unwrap_or("–")))
                 @if !because.is_empty() { br; span.muted { (because) } }
             }
         }

@@ -1,4 +1,5 @@
-//! One node of a cluster: its pod, what the status says of it, and its part in the restart under way.
+//! One node of a cluster: its pod, what the status says of it, and its part in the restart under way. Terminal,
+//! JSON and page take the code and message of a node from here.
 
 use stayput_restart::{Member, MemberStep, NodeReport, Outcome, UpdateStep};
 

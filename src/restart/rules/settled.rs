@@ -1,4 +1,5 @@
-//! Settled yellow: replicas are missing, and nothing is happening that would assign them.
+//! Settled yellow: replicas are missing, and nothing is happening that would assign them. The predicate of a
+//! yellow cluster asks; right before a stop, `checks.rs` asks again with a text of its own.
 
 use crate::changes::{Check, refuse};
 use crate::index::OwnedNameSet;
