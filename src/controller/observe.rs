@@ -196,26 +196,21 @@ impl Observer {
         // After the managers: a drain that they report has begun.
         let policy = &checked.policy;
         self.questions.endpoints.read(&self.api, namespace, policy, &mut snapshot.pods).await;
+        self.read_leaving(&mut snapshot).await;
         snapshot.flushed = self.flushes.nodes().clone();
         snapshot.now = snapshot::now();
         snapshot.jumped = self.jumps.look(snapshot.now, Instant::now());
-        self.read_leaving(&mut snapshot, policy).await;
+        tell_leaving(&mut snapshot, policy);
         snapshot
     }
 
-    /// Reads the shards of the nodes that leave, and then says how far these nodes are.
-    async fn read_leaving(&self, snapshot: &mut Snapshot, policy: &Policy) {
+    /// Reads the shards of the nodes that leave.
+    async fn read_leaving(&self, snapshot: &mut Snapshot) {
         let Some(node_sets) = &mut snapshot.node_sets else { return };
         if snapshot.engine.is_ok() {
             let nodes = node_sets.concerned(&snapshot.ledger.debts.leaving);
             // Engine: why shards stay.
             node_sets.shards = self.facts.engine.leaving_shards(&nodes, &self.metrics).await;
-        }
-        let mut known = leave_plan(snapshot, policy).nodes;
-        for pod in &mut snapshot.pods {
-            if let (Some(leaving), Some(known)) = (&mut pod.leaving, known.remove(&pod.node)) {
-                *leaving = known;
-            }
         }
     }
 
@@ -328,5 +323,15 @@ impl Observer {
         self.facts.data_paths = DataPaths::default();
         self.look_at_rest = LookAtRest::default();
         self.credentials.forget_secrets();
+    }
+}
+
+/// Says of each pod whose node leaves how far that is.
+fn tell_leaving(snapshot: &mut Snapshot, policy: &Policy) {
+    let mut known = leave_plan(snapshot, policy).nodes;
+    for pod in &mut snapshot.pods {
+        if let (Some(leaving), Some(known)) = (&mut pod.leaving, known.remove(&pod.node)) {
+            *leaving = known;
+        }
     }
 }

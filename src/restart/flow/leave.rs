@@ -12,8 +12,8 @@ use crate::flow::engine::voting::{CLEAR_EXCLUSIONS, Votes, none_but, votes, was_
 use crate::flow::observed::not_outside_windows;
 use crate::ledger::LedgerChange;
 use crate::{
-    Action, AllocationBefore, Blocker, Engine, Event, Leaving, Ledger, Node, NodeSet, NodeSets,
-    Policy, Reason, ShardCopies, Snapshot, changes_to_come, holds_data,
+    Action, AllocationBefore, Blocker, Code, Engine, Event, Leaving, Ledger, Node, NodeSet,
+    NodeSets, Policy, Reason, ShardCopies, Snapshot, changes_to_come, holds_data,
 };
 
 /// The next step for the nodes that leave, and how far each of them is.
@@ -126,6 +126,14 @@ impl<'v, 'a> View<'v, 'a> {
             node_sets.sets.iter().any(|set| set.staying().any(|staying| staying == *node))
         };
         let debts = &ledger.debts.leaving;
+        let mut listed = node_sets.concerned(debts).into_iter();
+        let uncounted = |node: &String| {
+            context.index.node(node).is_some() && !node_sets.shards.contains_key(node)
+        };
+        if let Some(node) = listed.find(uncounted) {
+            let message = format!("the shards of {node} have not been counted");
+            return Err(Blocker { code: Code::EngineUnreachable, message });
+        }
         let taken = debts.nodes.iter().filter(|node| !leaving.contains(*node));
         Ok(Self {
             context,
@@ -348,7 +356,7 @@ impl<'v, 'a> View<'v, 'a> {
             Some(_) => {}
             None => self.may_have_no_vote()?,
         }
-        let message = format!("{node} has no shards and no vote any more, and is removed");
+        let message = format!("{node} has no shards and no vote any more, and is being removed");
         let mut changes = Changes::action(Action::RemoveNode {
             set: set.name.clone(),
             replicas: set.replicas - 1,

@@ -16,7 +16,8 @@ pub struct NodeSets {
     /// Why not all declared objects are made yet, for people: new nodes come before others leave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<String>,
-    /// Shards of the nodes that leave, by name of the node. Known where the engine's shard copies are.
+    /// Shards of the nodes that leave, by name of the node, for each that the engine lists. Without an entry,
+    /// the shards of such a node are not known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub shards: BTreeMap<String, LeavingShards>,
 }

@@ -7,8 +7,8 @@ mod world;
 use self::world::BASE;
 use super::scenario::moment;
 use crate::{
-    Action, LeavePlan, Leaving, Ledger, NodeSet, NodeSets, Policy, Request, Snapshot, Unknown,
-    leave_plan, needs_engine, plan,
+    Action, LeavePlan, Leaving, LeavingShards, Ledger, NodeSet, NodeSets, Policy, Request,
+    Snapshot, Unknown, leave_plan, needs_engine, plan,
 };
 
 /// Every case of `table.txt`: the action, and what each node waits for.
@@ -45,7 +45,8 @@ fn one_leaves(script: &[&str]) -> (Snapshot, Policy) {
         wanted: 2,
         is_declared: true,
     };
-    snapshot.node_sets = Some(NodeSets { sets: vec![set], ..NodeSets::default() });
+    let shards = [("logs-2".to_owned(), LeavingShards::default())].into();
+    snapshot.node_sets = Some(NodeSets { sets: vec![set], unfinished: None, shards });
     (snapshot, policy)
 }
 

@@ -21,18 +21,18 @@ use crate::observe::engine::{ENGINE_ANSWER_TIMEOUT, EngineView, ViewError};
 const MAX_EXPLAINED: usize = 3;
 
 impl EngineView {
-    /// Shards of these nodes in the last look. Asks why one stays, for nodes from which none is being moved.
+    /// Shards of these nodes in the last look, with one entry for each that the engine lists. Asks why one
+    /// stays, for nodes from which none is being moved.
     pub(crate) async fn leaving_shards(
         &self,
         leaving: &BTreeSet<String>,
         metrics: &Metrics,
     ) -> BTreeMap<String, LeavingShards> {
-        let (Some((client, _)), Some(topology)) = (self.client(), &self.topology) else {
-            return BTreeMap::new();
-        };
-        let mut found = BTreeMap::new();
-        let mut explained = 0;
-        for node in topology.nodes.iter().filter(|node| leaving.contains(&node.name)) {
+        let (mut found, mut staying) = (BTreeMap::new(), Vec::new());
+        let topology = self.topology.iter();
+        let nodes =
+            topology.flat_map(|topology| topology.nodes.iter().map(move |node| (topology, node)));
+        for (topology, node) in nodes.filter(|(_, node)| leaving.contains(&node.name)) {
             let is_here = |name: &Option<Arc<str>>| name.as_deref() == Some(node.name.as_str());
             // A shard that moves to a node is on it soon.
             let is_coming = |shard: &&Shard| is_here(&shard.relocating_to);
@@ -40,19 +40,26 @@ impl EngineView {
             let count = here().count() + topology.shards.iter().filter(is_coming).count();
             let is_moving = here().any(|shard| shard.state == ShardState::Relocating);
             let stays = here().find(|shard| shard.state == ShardState::Started);
-            let mut stuck = None;
-            if let Some(shard) = stays.filter(|_| !is_moving && explained < MAX_EXPLAINED) {
-                explained += 1;
+            staying.extend(stays.filter(|_| !is_moving).map(|shard| (&node.name, shard)));
+            found.insert(node.name.clone(), LeavingShards { count, stuck: None });
+        }
+        let Some((client, _)) = self.client() else { return found };
+        let explain = async {
+            for (node, shard) in staying.into_iter().take(MAX_EXPLAINED) {
                 let why = client.why_it_stays(shard).await;
                 metrics.count_request(Side::Engine, "explain", why.is_ok());
-                stuck = why.unwrap_or_else(|error| {
+                let has_failed = why.is_err();
+                let stuck = why
+                    .unwrap_or_else(|error| Some(format!("why they stay is not known: {error}")));
+                found.entry(node.clone()).and_modify(|shards| shards.stuck = stuck);
+                if has_failed {
                     // The next nodes would wait for an answer, too.
-                    explained = MAX_EXPLAINED;
-                    Some(format!("why they stay is not known: {error}"))
-                });
+                    return;
+                }
             }
-            found.insert(node.name.clone(), LeavingShards { count, stuck });
-        }
+        };
+        // Explanations are for people: a decision does not wait for them longer.
+        let _ = timeout(ENGINE_ANSWER_TIMEOUT, explain).await;
         found
     }
 }

@@ -86,6 +86,7 @@ impl Case {
             "restart" => world.has_restart = text == "open",
             "under way" => world.under_way = text == "true",
             "late votes" => world.late_votes = names(text),
+            "uncounted" => world.uncounted = names(text),
             "silent" => self.is_silent = text == "true",
             "does" => text.clone_into(&mut self.does),
             "refused" => text.clone_into(&mut self.refused),

@@ -25,6 +25,8 @@ pub(super) struct World {
     /// In the engine's list.
     pub(super) listed: BTreeSet<String>,
     pub(super) shards: BTreeMap<String, usize>,
+    /// Nodes in the engine's list whose shards are not known.
+    pub(super) uncounted: BTreeSet<String>,
     pub(super) stuck: BTreeMap<String, String>,
     pub(super) roles: BTreeMap<String, BTreeSet<String>>,
     pub(super) excluded: AllocationBefore,
@@ -83,14 +85,15 @@ impl World {
         snapshot.cluster.closed_until = self.outside_windows.then_some(opens);
         snapshot.ledger = self.ledger();
         snapshot.engine = Ok(self.engine());
-        let shards = |(node, count): (&String, &usize)| {
-            let stuck = self.stuck.get(node).cloned();
-            (node.clone(), LeavingShards { count: *count, stuck })
+        let counted = self.listed.iter().filter(|node| !self.uncounted.contains(*node));
+        let shards = |node: &String| {
+            let count = self.shards.get(node).copied().unwrap_or_default();
+            (node.clone(), LeavingShards { count, stuck: self.stuck.get(node).cloned() })
         };
         snapshot.node_sets = Some(NodeSets {
             sets: self.sets.clone(),
             unfinished: self.unfinished.clone(),
-            shards: self.shards.iter().map(shards).collect(),
+            shards: counted.map(shards).collect(),
         });
         snapshot
     }
