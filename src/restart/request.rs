@@ -5,7 +5,7 @@
 use glob::Pattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::policy::why_not_skipped;
@@ -121,11 +121,16 @@ const FIELDS: [&str; 10] = [
 /// Fields of a [`Target`] as people write it.
 const TARGET_FIELDS: [&str; 3] = ["nodes", "role", "zone"];
 
-/// Refuses a field that does not exist: one with a typo must not add nodes to the restart.
+/// Refuses a field that does not exist: one with a typo must not add nodes to the restart. So must a list in
+/// the order of the fields, which serde takes for an object.
 fn check_fields(text: &str) -> Result<(), serde_json::Error> {
-    let written: Value = serde_json::from_str(text)?;
-    for (object, known) in [(&written, &FIELDS[..]), (&written["target"], &TARGET_FIELDS)] {
-        let mut names = object.as_object().into_iter().flatten().map(|(name, _)| name);
+    let written: Map<String, Value> = serde_json::from_str(text)?;
+    let target = match written.get("target") {
+        None | Some(Value::Null) => Map::new(),
+        Some(target) => Map::deserialize(target)?,
+    };
+    for (object, known) in [(&written, &FIELDS[..]), (&target, &TARGET_FIELDS)] {
+        let mut names = object.keys();
         if let Some(unknown) = names.find(|name| !known.contains(&name.as_str())) {
             return Err(de::Error::unknown_field(unknown, known));
         }
@@ -169,8 +174,8 @@ impl Request {
     /// # Errors
     /// The value is not a valid request.
     pub fn parse(text: &str) -> Result<Self, InvalidRequest> {
-        let request: Self = serde_json::from_str(text).map_err(InvalidRequest::Json)?;
         check_fields(text).map_err(InvalidRequest::Json)?;
+        let request: Self = serde_json::from_str(text).map_err(InvalidRequest::Json)?;
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if request.id.is_empty() || request.id.len() > MAX_ID || !request.id.bytes().all(is_allowed)
         {
