@@ -9,6 +9,7 @@ use crate::changes::{Check, refuse};
 use crate::rules::evaluation::Evaluation;
 use crate::rules::node_counts::Peer;
 use crate::rules::{NameList, last_resort, more_shards};
+use crate::snapshot::namespace_and_name;
 use crate::{Blocker, Code, Color, Predicate, annotation};
 
 /// Evaluates one predicate, unless it is disabled.
@@ -38,14 +39,15 @@ pub(crate) fn check(
     rule(evaluation, candidate)
 }
 
-/// The end of a message that says "waits": advice in case it waits forever.
-fn disable_hint(predicate: Predicate) -> impl Display {
+/// The end of a message that says "waits": advice in case it waits forever. `cluster` is `namespace/name`.
+fn disable_hint(cluster: &str, predicate: Predicate) -> impl Display {
     fmt::from_fn(move |f| {
+        let (namespace, name) = namespace_and_name(cluster);
         write!(
             f,
             "if that never happens, repair what it waits for; as a last resort, disable the rule: \
-             cancel this restart and request one with `--skip-rule {}`; for all stops, \
-             write its name into the annotation {}",
+             cancel this restart and request one by `kubectl stayput -n {namespace} restart {name} \
+             --skip-rule {}`; for all stops, write its name into the annotation {}",
             predicate.name(),
             annotation::DISABLE
         )
@@ -83,7 +85,7 @@ fn data_tier_with_higher_priority_must_be_upgraded_first(
             "{} waits for {before}: data tiers go in the order frozen, cold, warm, hot, so that \
              data can move to the next tier; {}",
             candidate.name(),
-            disable_hint(Predicate::DataTier)
+            disable_hint(evaluation.cluster, Predicate::DataTier)
         ),
     )
 }
@@ -116,7 +118,7 @@ fn do_not_delete_all_members_of_a_tier(evaluation: &Evaluation<'_>, candidate: &
                 "{} {goes} the last to serve with the role {role}{unlisted}: waits until another node \
                  does; {}",
                 candidate.name(),
-                disable_hint(Predicate::WholeTier)
+                disable_hint(evaluation.cluster, Predicate::WholeTier)
             ),
         );
     }
@@ -147,7 +149,7 @@ fn do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded(
             "{} is the last master-eligible node to be restarted and goes after all others: waits \
              for {others}; {}",
             candidate.name(),
-            disable_hint(Predicate::LastMaster)
+            disable_hint(evaluation.cluster, Predicate::LastMaster)
         ),
     )
 }
@@ -294,7 +296,7 @@ fn if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas(
             "{} is not stopped: {}; {}",
             candidate.name(),
             blocker.message,
-            disable_hint(Predicate::Yellow)
+            disable_hint(evaluation.cluster, Predicate::Yellow)
         );
         Blocker { message, ..blocker }
     })
@@ -375,7 +377,7 @@ fn only_restart_healthy_node_if_green_or_yellow(
         format!(
             "{} is not stopped: {state}: waits until it is green or yellow; {}",
             candidate.name(),
-            disable_hint(Predicate::GreenOrYellow)
+            disable_hint(evaluation.cluster, Predicate::GreenOrYellow)
         ),
     )
 }
