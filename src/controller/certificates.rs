@@ -112,7 +112,7 @@ async fn keep_certificates(
 
         // Apiserver: its clock. A certificate with a wrong date would keep us from every manager.
         if clock.is_none() {
-            let date = cx.clients.api.document("/version").await?.date;
+            let date = cx.clients.api.time().await?;
             clock = Some(date.map_or(0, |date| date.abs_diff(now)));
             continue;
         }
@@ -181,8 +181,8 @@ async fn keep_keys(
 }
 
 async fn read(api: &Apiserver) -> Result<Result<KeySet, String>, ApiError> {
-    let discovery = api.document(DISCOVERY_PATH).await?.text;
-    let keys = api.document(KEY_SET_PATH).await?.text;
+    let discovery = api.document(DISCOVERY_PATH).await?;
+    let keys = api.document(KEY_SET_PATH).await?;
     Ok(published(&discovery, &keys))
 }
 

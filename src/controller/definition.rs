@@ -108,7 +108,7 @@ fn fault(missing: &FieldsOfOneSide) -> Arc<str> {
 }
 
 async fn read(api: &Apiserver) -> Result<Option<FieldsOfOneSide>, Unread> {
-    let document: Value = serde_json::from_str(&api.document(PATH).await?.text)?;
+    let document: Value = serde_json::from_str(&api.document(PATH).await?)?;
     let schemas = document["components"]["schemas"].as_object();
     let is_ours = |schema: &&Value| {
         let kinds = schema["x-kubernetes-group-version-kind"].as_array();

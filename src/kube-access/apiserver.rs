@@ -1,5 +1,5 @@
-//! The client of the apiserver, for the reconciler and for `kubectl stayput`: each call is bounded in time and
-//! counted, and its error says what to do.
+//! The client of the apiserver, for the reconciler and for `kubectl stayput`: each call is bounded in time, and
+//! its error says what to do. The reconciler counts its calls, and repeats none in secret.
 
 mod error;
 
@@ -179,24 +179,35 @@ impl Apiserver {
         Ok(resources.resources.iter().any(|resource| resource.name == "pods/resize"))
     }
 
-    /// The document that the apiserver serves at this path.
-    pub async fn document(&self, path: &str) -> Result<Document, ApiError> {
+    /// The text of the document that the apiserver serves at this path.
+    pub async fn document(&self, path: &str) -> Result<String, ApiError> {
         let get = async {
-            let request = http::Request::get(path).body(Body::empty());
-            let answer = self.client.send(request.map_err(kube::Error::HttpError)?).await?;
-            let date = answer_time(answer.headers());
+            let answer = self.send(path).await?;
             let status = answer.status();
             let body = http_body_util::BodyExt::collect(answer.into_body()).await?.to_bytes();
             let text = String::from_utf8_lossy(&body).into_owned();
             if status.is_success() {
-                return Ok(Document { text, date });
+                return Ok(text);
             }
-            let refusal = serde_json::from_str(&text).unwrap_or_else(|_| {
-                Status::failure(&format!("answered {status}"), status.as_str())
-            });
+            // Any object of a proxy is a Status without a message.
+            let refusal = serde_json::from_str(&text).ok();
+            let refusal = refusal.filter(|refusal: &Status| !refusal.message.is_empty());
+            let refusal = refusal
+                .unwrap_or_else(|| Status::failure(&format!("answered {status}"), status.as_str()));
             Err(kube::Error::Api(refusal.with_code(status.as_u16()).boxed()))
         };
         self.call(self.about("get", path), get).await
+    }
+
+    /// Time of the apiserver's clock in seconds since 1970, from the date of an answer; a refusal has one, too.
+    pub async fn time(&self) -> Result<Option<u64>, ApiError> {
+        let get = async { Ok(answer_time(self.send("/version").await?.headers())) };
+        self.call(self.about("get", "/version"), get).await
+    }
+
+    async fn send(&self, path: &str) -> kube::Result<http::Response<Body>> {
+        let request = http::Request::get(path).body(Body::empty());
+        self.client.send(request.map_err(kube::Error::HttpError)?).await
     }
 
     fn about(&self, verb: &'static str, resource: &str) -> Call {
@@ -235,14 +246,6 @@ impl Debug for Apiserver {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Apiserver")
     }
-}
-
-/// An answer with plain text instead of a Kubernetes object.
-#[derive(Debug)]
-pub struct Document {
-    pub text: String,
-    /// Time of the apiserver's clock in the answer, in seconds since 1970.
-    pub date: Option<u64>,
 }
 
 /// The objects of one kind, for calls.

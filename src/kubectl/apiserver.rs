@@ -72,7 +72,7 @@ pub(crate) async fn definition(
 
 /// Time of the apiserver's clock, from the date in its answer.
 pub(crate) async fn time(client: &Client) -> Result<Time, ApiError> {
-    let date = Apiserver::for_kubectl(client.clone()).document("/version").await?.date;
+    let date = Apiserver::for_kubectl(client.clone()).time().await?;
     let seconds = date.ok_or_else(|| ApiError::Incomplete("date that can be read".into()))?;
     Ok(Time(seconds * 1000))
 }

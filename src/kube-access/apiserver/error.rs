@@ -203,7 +203,8 @@ fn for_a_person(call: &Call, code: u16, message: &str) -> Option<String> {
                  apiserver says: {message}"
             ))
         }
-        // A list is empty rather than not found: it is the resource that does not exist.
+        // It is the resource that does not exist: a list is empty rather than not found, and an object that
+        // may be absent is asked for by `find`.
         404 if ["list", "get"].contains(verb) && resource == "searchclusters.stayput.dev" => Some(
             "this Kubernetes has no resource SearchCluster: install the reconciler first, `kubectl \
              apply -k deploy/`"

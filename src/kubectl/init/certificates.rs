@@ -164,8 +164,8 @@ pub(crate) async fn make_keys(
 }
 
 async fn read_keys(session: &Session) -> Result<Result<KeySet, String>, ApiError> {
-    let discovery = session.api().document(DISCOVERY_PATH).await?.text;
-    let keys = session.api().document(KEY_SET_PATH).await?.text;
+    let discovery = session.api().document(DISCOVERY_PATH).await?;
+    let keys = session.api().document(KEY_SET_PATH).await?;
     Ok(published(&discovery, &keys))
 }
 

@@ -91,11 +91,16 @@ impl Reconciler {
         let text = answer.as_str().expect("text");
         let ours = |line: &str| {
             let (labels, value) = line.strip_prefix("stayput_requests_total{")?.split_once("} ")?;
-            let is_write = ["patch_searchclusters_status", "patch_searchclusters", "patch_pods"]
-                .into_iter()
-                .find(|kind| {
-                    labels.contains("to=\"apiserver\"") && labels.contains(&format!("\"{kind}\""))
-                });
+            let is_write = [
+                "patch_searchclusters_status",
+                "update_searchclusters_status",
+                "patch_searchclusters",
+                "patch_pods",
+            ]
+            .into_iter()
+            .find(|kind| {
+                labels.contains("to=\"apiserver\"") && labels.contains(&format!("\"{kind}\""))
+            });
             let value = value.parse().expect("a number");
             Some((is_write.filter(|_| labels.contains("outcome=\"ok\""))?.to_owned(), value))
         };
