@@ -91,7 +91,7 @@ class Engine:
             body = self.routing
         elif path in (STATE, MEMBERS):
             body = self.state()
-        elif path == "/_nodes/_all/jvm":
+        elif path == "/_nodes/_all/settings,jvm":
             body = self.details
         else:
             body = self.answers[path]

@@ -4,7 +4,7 @@ use super::table::cases;
 use crate::{Disabled, Predicate};
 
 /// The predicates that block the first candidate, each disabled once it has blocked; and the code
-/// that blocks when none of the ten is left.
+/// that blocks when none is left.
 fn one_after_the_other(case: usize) -> (Vec<Predicate>, &'static str) {
     let mut case = cases(include_str!("tables/disabled.txt")).remove(case);
     let mut asked: Vec<Predicate> = Vec::new();
