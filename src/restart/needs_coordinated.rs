@@ -264,7 +264,7 @@ fn effect(
     pairs: &Pairs<'_>,
     itself: Option<Pair<'_>>,
 ) -> Effect {
-    // As this one now: it would not find a node that has changed.
+    // Compares with the old value, because a node that has changed already has the new one.
     let has_old = |settings: &Settings| {
         let changes = stayput_pod_update::needs_coordinated(settings, new, version);
         changes.iter().any(|one| (one.setting, &one.from) == (reason.setting, &reason.from))

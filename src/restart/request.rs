@@ -121,8 +121,8 @@ const FIELDS: [&str; 10] = [
 /// Fields of a [`Target`] as people write it.
 const TARGET_FIELDS: [&str; 3] = ["nodes", "role", "zone"];
 
-/// Refuses a field that does not exist: one with a typo must not add nodes to the restart. So must a list in
-/// the order of the fields, which serde takes for an object.
+/// Refuses a field that does not exist, because one with a typo would add nodes to the restart; and a list,
+/// which serde takes for an object, and in which no field has a name.
 fn check_fields(text: &str) -> Result<(), serde_json::Error> {
     let written: Map<String, Value> = serde_json::from_str(text)?;
     let target = match written.get("target") {

@@ -122,6 +122,17 @@ pub(crate) fn namespace_and_name(cluster: &str) -> (&str, &str) {
     cluster.split_once('/').unwrap_or(("default", cluster))
 }
 
+/// Splits a pod name into set and ordinal: `logs-data-10` is number 10 of `logs-data`. A name without a
+/// number is a set of its own.
+pub(crate) fn set_and_ordinal(name: &str) -> (&str, Option<u64>) {
+    match name.rsplit_once('-') {
+        Some((set, digits)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            digits.parse().map_or((name, None), |ordinal| (set, Some(ordinal)))
+        }
+        Some(_) | None => (name, None),
+    }
+}
+
 impl Cluster {
     /// The gates of a kind that are closed for this restart, by name, with their values. `kind` is the
     /// prefix of their keys.

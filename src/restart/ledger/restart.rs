@@ -355,7 +355,7 @@ impl Member {
         self.step == MemberStep::Finished && (self.stop_sequence > 0 || self.is_done())
     }
 
-    /// True if its ending is that it is done.
+    /// True if the member ended with the outcome `done`.
     pub(crate) fn is_done(&self) -> bool {
         self.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
     }

@@ -14,10 +14,9 @@
 //! * A node under way because of us has failed if it was not in the cluster when it took its slot.
 
 use crate::index::{Index, Lookup, NameSet};
+use crate::snapshot::set_and_ordinal;
 use crate::{Ledger, Manager, Member, Pod};
 use stayput_api::{Desired, ExitReason, State};
-
-use super::order::set_and_ordinal;
 
 /// All sets of pods, and how many pods of each have failed.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::index::{Lookup, with_room};
+use crate::snapshot::set_and_ordinal;
 use crate::{Engine, Node, Pod};
 use stayput_api::State;
 
@@ -139,15 +140,4 @@ fn ranks(engine: Option<&Engine>) -> Lookup<'_, Rank> {
         *known = rank.max(*known);
     }
     ranks
-}
-
-/// Splits a pod name into set and ordinal: `logs-data-10` is number 10 of `logs-data`. A name without a
-/// number is a set of its own.
-pub(crate) fn set_and_ordinal(name: &str) -> (&str, Option<u64>) {
-    match name.rsplit_once('-') {
-        Some((set, digits)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            digits.parse().map_or((name, None), |ordinal| (set, Some(ordinal)))
-        }
-        Some(_) | None => (name, None),
-    }
 }

@@ -180,7 +180,7 @@ pub struct Allocation {
     pub setting: AllocationBefore,
     /// `cluster.metadata.stayput`, if its value can be parsed.
     pub marker: Option<Marker>,
-    /// `cluster.routing.allocation.exclude._name`. The shard copies are not older while nodes leave.
+    /// `cluster.routing.allocation.exclude._name`. While nodes leave, it is read before the shard copies.
     #[serde(default, skip_serializing_if = "AllocationBefore::is_unset")]
     pub excluded: AllocationBefore,
 }

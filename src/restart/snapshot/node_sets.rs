@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Leaving;
+use crate::snapshot::set_and_ordinal;
 
 /// The node sets of a declared cluster while nodes leave it, or have left settings behind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -89,7 +90,6 @@ impl NodeSet {
 
     /// True if a pod of this name belongs to the set.
     pub(crate) fn has(&self, pod: &str) -> bool {
-        let ordinal = pod.strip_prefix(&self.stateful_set).and_then(|rest| rest.strip_prefix('-'));
-        ordinal.is_some_and(|ordinal| ordinal.parse::<u32>().is_ok())
+        matches!(set_and_ordinal(pod), (set, Some(_)) if set == self.stateful_set)
     }
 }
