@@ -277,6 +277,11 @@ impl<K> Objects<K> {
         Call { namespace, is_dry_run, ..self.server.about(verb, &self.resource) }
     }
 
+    /// A call that only reads: it is never a dry run.
+    fn reading(&self, verb: &'static str) -> Call {
+        Call { is_dry_run: false, ..self.about(verb) }
+    }
+
     /// The result of a call, bounded in time and counted.
     pub fn call<T>(
         &self,
@@ -304,7 +309,7 @@ impl<K> Objects<K> {
 impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
     /// One object as it is now.
     pub async fn get(&self, name: &str) -> Result<K, ApiError> {
-        self.call(self.about("get").named(name), self.api.get(name)).await
+        self.call(self.reading("get").named(name), self.api.get(name)).await
     }
 
     /// One object, if it exists. One with a name that no object can have counts as absent.
@@ -312,12 +317,12 @@ impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
         if !is_object_name(name) {
             return Ok(None);
         }
-        self.call(self.about("get").named(name), self.api.get_opt(name)).await
+        self.call(self.reading("get").named(name), self.api.get_opt(name)).await
     }
 
     /// All objects that the parameters select.
     pub async fn list(&self, params: &ListParams) -> Result<ObjectList<K>, ApiError> {
-        self.call(self.about("list"), self.api.list(params)).await
+        self.call(self.reading("list"), self.api.list(params)).await
     }
 
     /// Names, labels and annotations of all objects that the parameters select.
@@ -325,7 +330,7 @@ impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
         &self,
         params: &ListParams,
     ) -> Result<ObjectList<PartialObjectMeta<K>>, ApiError> {
-        self.call(self.about("list"), self.api.list_metadata(params)).await
+        self.call(self.reading("list"), self.api.list_metadata(params)).await
     }
 
     /// Creates an object.

@@ -1,11 +1,53 @@
 use kube::Client;
 use kube::core::Status;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use super::*;
 
 fn server(caller: Caller) -> Apiserver {
-    let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    server_at(1, caller)
+}
+
+fn server_at(port: u16, caller: Caller) -> Apiserver {
+    let config = kube::Config::new(format!("http://127.0.0.1:{port}").parse().unwrap());
     Apiserver { client: Client::try_from(config).unwrap(), caller, counter: None }
+}
+
+/// An apiserver behind a proxy that refuses one call, in its own form.
+async fn behind_a_proxy_that_refuses() -> Apiserver {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 4096]).await.unwrap();
+        let answer = "HTTP/1.1 502 Bad Gateway\r\ndate: Thu, 01 Jan 1970 00:01:40 GMT\r\n\
+                      content-length: 16\r\n\r\n{\"error\":\"down\"}";
+        stream.write_all(answer.as_bytes()).await.unwrap();
+    });
+    server_at(port, Caller::Kubectl)
+}
+
+/// Without it, the Lease would be compared with the clock of this machine.
+#[tokio::test]
+async fn the_time_of_the_apiserver_is_known_from_a_refusal_too() {
+    assert_eq!(behind_a_proxy_that_refuses().await.time().await.unwrap(), Some(100));
+}
+
+#[tokio::test]
+async fn a_refusal_without_a_message_is_told_by_its_status() {
+    let refused = behind_a_proxy_that_refuses().await.document("/openid/v1/jwks").await;
+    let message = refused.unwrap_err().to_string();
+    assert!(message.ends_with(": answered 502 Bad Gateway"), "{message}");
+}
+
+#[tokio::test]
+async fn what_only_reads_is_no_dry_run() {
+    use k8s_openapi::api::core::v1::Secret;
+
+    let secrets = behind_a_proxy_that_refuses().await.objects::<Secret>("search").dry_run(true);
+    let message = secrets.find("logs").await.unwrap_err().to_string();
+    assert!(message.contains("get secrets logs in namespace search: "), "{message}");
 }
 
 /// The error of a call that was refused with this code.
