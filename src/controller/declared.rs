@@ -151,17 +151,10 @@ async fn attempt(
         Some(declaration) => make(cx, cluster, spec, declaration, &mut found).await?,
         None => Verdict::Done,
     };
-    let unfinished = match &verdict {
-        Verdict::Done => None,
-        Verdict::Waiting(waiting) => Some(waiting.clone()),
-        Verdict::Kept(_)
-        | Verdict::Refused(_)
-        | Verdict::Foreign(_)
-        | Verdict::ForeignClaims(_)
-        | Verdict::Failed(_) => return Ok(verdict),
-    };
-    let sets = leave::shrinking_sets(cluster, declaration.as_ref(), found, unfinished);
-    cx.observer.shrinking_sets = sets;
+    if let Some(unfinished) = verdict.unfinished() {
+        let sets = leave::shrinking_sets(cluster, declaration.as_ref(), found, unfinished);
+        cx.observer.shrinking_sets = sets;
+    }
     Ok(verdict)
 }
 
@@ -279,17 +272,22 @@ pub(crate) enum Verdict {
 const NAMED: usize = 3;
 
 impl Verdict {
-    /// The verdict with the progress of the nodes that leave, if it is another one.
-    fn with(&self, plan: LeavePlan) -> Option<Self> {
-        let waiting = match self {
-            Self::Done => None,
-            Self::Waiting(waiting) => Some(waiting.clone()),
+    /// Why objects are still to be made, if any are; `None` if a problem keeps nodes from leaving.
+    fn unfinished(&self) -> Option<Option<String>> {
+        match self {
+            Self::Done => Some(None),
+            Self::Waiting(waiting) => Some(Some(waiting.clone())),
             Self::Kept(_)
             | Self::Refused(_)
             | Self::Foreign(_)
             | Self::ForeignClaims(_)
-            | Self::Failed(_) => return None,
-        };
+            | Self::Failed(_) => None,
+        }
+    }
+
+    /// The verdict with the progress of the nodes that leave, if it is another one.
+    fn with(&self, plan: LeavePlan) -> Option<Self> {
+        let waiting = self.unfinished()?;
         if let Some(refusal) = plan.refusal {
             return Some(Self::Kept(refusal));
         }

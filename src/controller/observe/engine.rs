@@ -206,7 +206,9 @@ impl EngineView {
         }
         if self.nodes_leave && health.is_some() {
             // The shard copies are not older than the exclusion: an excluded node without any gets none.
-            topology = client.topology(&identity, Some(&topology)).await?;
+            let again = client.topology(&identity, Some(&topology)).await;
+            metrics.count_request(Side::Engine, "topology", again.is_ok());
+            topology = again?;
             if formed(&topology)? != cluster_uuid {
                 return Err(ViewError::OtherCluster);
             }

@@ -167,11 +167,11 @@ impl Facts {
     }
 }
 
-/// The start of the ledger that the answers of managers under way show.
+/// The next start that is owed by the ledger, as the answers of managers under way show it.
 enum NextStart {
     /// No start, until an engine has ended or is stopped.
     None,
-    /// The stop before it is not done yet.
+    /// An engine that is to be started has not been stopped yet.
     Awaited,
     /// The engine is stopped and its config is mounted: the start can be sent.
     Due,

@@ -7,7 +7,7 @@ use super::*;
 use crate::pods::Reading;
 use serde_json::{Value, json};
 use stayput_engine::{Access, ShardState};
-use stayput_restart::Color;
+use stayput_restart::{Color, LeavingShards};
 
 /// An engine with answers that a test makes up; `None` is never answered.
 pub(crate) async fn served(
@@ -260,6 +260,51 @@ async fn while_nodes_leave_no_copy_is_older_than_the_exclusion() {
     let settings = last("/_cluster/settings");
     assert!(settings.is_some() && settings < last("/_cluster/state/version,"), "{targets:?}");
     assert!(settings < last("/_cluster/state/routing_table"), "{targets:?}");
+}
+
+/// An engine whose primary is on the node `a`. Neither of two endpoints ever says why a shard stays there.
+async fn with_a_shard_that_stays(metrics: &Metrics) -> EngineView {
+    let mut endpoints = Vec::new();
+    for _ in 0..2 {
+        let reads = AtomicU64::new(0);
+        let endpoint = served(move |target| {
+            let explains = target.starts_with("/_cluster/allocation/explain");
+            (!explains).then(|| answer(target, "yellow", true, &reads))
+        });
+        endpoints.push(endpoint.await);
+    }
+    let mut view = EngineView { nodes_leave: true, ..EngineView::default() };
+    let engine = view.observe(Ok(reach("1")), endpoints, "zone", None, metrics).await;
+    engine.expect("an engine");
+    view
+}
+
+fn counted(shards: &BTreeMap<String, LeavingShards>) -> BTreeMap<&str, usize> {
+    shards.iter().map(|(node, shards)| (node.as_str(), shards.count)).collect()
+}
+
+/// A node without a count waits, and one with a count of zero is removed.
+#[tokio::test] // proves DECLARE-32
+async fn shards_of_nodes_that_leave_are_counted_whichever_engine_is_the_master() {
+    let metrics = Metrics::new();
+    let mut view = with_a_shard_that_stays(&metrics).await;
+    view.identity = None;
+    let leaving = ["a", "b", "not-listed"].map(str::to_owned).into();
+    let shards = view.leaving_shards(&leaving, &metrics).await;
+    assert_eq!(counted(&shards), [("a", 1), ("b", 1)].into());
+}
+
+#[tokio::test] // proves DECLARE-32
+async fn an_engine_that_does_not_explain_delays_a_look_by_one_limit() {
+    let metrics = Metrics::new();
+    let view = with_a_shard_that_stays(&metrics).await;
+    tokio::time::pause();
+    let began = Instant::now();
+    let leaving = ["a", "b"].map(str::to_owned).into();
+    let shards = view.leaving_shards(&leaving, &metrics).await;
+    assert_eq!(counted(&shards), [("a", 1), ("b", 1)].into());
+    let waited = began.elapsed();
+    assert!(waited < ENGINE_ANSWER_TIMEOUT + Duration::from_secs(1), "{waited:?}");
 }
 
 /// If the details counted, the next look would wait as long as a node that boots.
