@@ -90,7 +90,7 @@ pub(crate) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutpu
     let is_declared = there.as_ref().is_some_and(SearchCluster::is_declared);
     certificates::make_rights(&mut made, &names, renews_certificates, is_declared).await?;
 
-    let next = cluster::make_cluster(&mut made, &names, args, there.is_some()).await?;
+    let next = cluster::make_cluster(&mut made, &names, args, there.as_ref()).await?;
     Ok(InitOutput {
         cluster: args.cluster.clone(),
         namespace: session.namespace.clone(),
@@ -124,7 +124,7 @@ pub(crate) struct InitOutput {
     pub(crate) dry_run: bool,
     /// The objects, in the order in which they were made.
     pub(crate) objects: Vec<InitObject>,
-    /// For people: what the next command brings with it.
+    /// For people: what the next command brings with it, and what is possible after it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<String>,
     /// Commands to type next.

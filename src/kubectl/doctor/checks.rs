@@ -1,6 +1,7 @@
 //! Derives findings from facts. Each group is a function of all facts; none sends a request.
 
 mod cluster;
+mod operators;
 mod parts;
 mod pods;
 mod versions;
@@ -15,7 +16,7 @@ const GROUPS: [fn(&Facts) -> Vec<Finding>; 17] = [
     cluster::check_spec,
     cluster::check_status,
     pods::check_owners,
-    pods::check_operators,
+    operators::check_operators,
     pods::check_templates,
     pods::check_unwatched,
     pods::check_relabelled,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use stayput_certificates::names::SecretNames;
 use stayput_inject::{EngineFound, Reachability};
-use stayput_kube_access::cluster::allows;
+use stayput_kube_access::cluster::{SearchCluster, UpdateMode, allows};
 use stayput_kube_access::stateful_set::Set;
 
 use crate::apiserver::ApiError;
@@ -51,17 +51,17 @@ pub(crate) struct Next {
     pub(crate) commands: Vec<String>,
 }
 
-/// Creates the SearchCluster unless it `is_there`.
+/// Creates the SearchCluster unless it is `there`.
 pub(crate) async fn make_cluster(
     made: &mut Made<'_>,
     names: &SecretNames,
     args: &InitArgs,
-    is_there: bool,
+    there: Option<&SearchCluster>,
 ) -> Result<Next, InitError> {
     let (kind, name) = (Kind::SearchCluster, names.cluster.as_str());
     let found = find(made, args).await?;
     let wanted = wanted(made, args, found.as_ref()).await?;
-    if is_there {
+    if there.is_some() {
         made.note(kind, name, InitResult::Unchanged, "");
     } else {
         let object = match &found {
@@ -84,7 +84,15 @@ pub(crate) async fn make_cluster(
             Err(why) => made.note(kind, name, InitResult::Missing, why),
         }
     }
-    next(made, names, &wanted, found.as_ref()).await
+    let mut next = next(made, names, &wanted, found.as_ref()).await?;
+    let updates = there.is_some_and(|there| there.spec.update.mode == UpdateMode::InPlace);
+    if let Some(SelectedPods { by: By::Operator(operator), .. }) = found
+        && !updates
+    {
+        let note = operator.in_place(&made.session.namespace, name);
+        next.notes.push(into_quoted_commands(&note, &made.session.options_in_shell()));
+    }
+    Ok(next)
 }
 
 /// Settings of the SearchCluster: those of the command line, or else of the operator's objects, as far
@@ -292,6 +300,25 @@ impl Operator {
         let plural = self.resource.split('.').next().unwrap_or_default();
         let kind = GroupVersionKind::gvk(self.group, "v1", self.kind);
         ApiResource::from_gvk_with_plural(&kind, plural)
+    }
+
+    /// The commands, for once, after which edits of the operator's object are carried out in place. ECK deletes no pod
+    /// with this budget, so it has to have made those with the manager before.
+    fn in_place(&self, namespace: &str, name: &str) -> String {
+        let Self { kind, resource, .. } = self;
+        let patch = |resource: &str, spec: Value| {
+            let spec = json!({ "spec": spec });
+            format!(
+                "`kubectl --namespace {namespace} patch {resource} {name} --type merge --patch '{spec}'`"
+            )
+        };
+        let budget = json!({ "updateStrategy": { "changeBudget": { "maxUnavailable": 0 } } });
+        let first = (self.kind == "Elasticsearch").then(|| patch(resource, budget) + " and ");
+        let mode = patch("searchcluster", json!({ "update": { "mode": "inPlace" } }));
+        format!(
+            "to have edits of {kind} {name} carried out in the same pods, once all of them have the manager: {}{mode}",
+            first.unwrap_or_default()
+        )
     }
 }
 

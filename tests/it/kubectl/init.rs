@@ -349,6 +349,26 @@ async fn credentials_and_ca_of_an_operator_are_found() {
     }
 }
 
+/// ECK has to be told that it deletes no pod, and only after it has made those with the manager.
+#[tokio::test] // proves UPDATE-101
+async fn what_an_operators_cluster_needs_for_changes_in_place_is_said_until_it_has_it() {
+    const MODE: &str = r#"`kubectl --namespace default patch searchcluster logs --type merge --patch '{"spec":{"update":{"mode":"inPlace"}}}'`"#;
+    const BUDGET: &str = r#"`kubectl --namespace default patch elasticsearches.elasticsearch.k8s.elastic.co logs --type merge --patch '{"spec":{"updateStrategy":{"changeBudget":{"maxUnavailable":0}}}}'`"#;
+    let once = "once all of them have the manager: ";
+    for (label, expected) in [
+        ("elasticsearch.k8s.elastic.co/cluster-name", format!("{once}{BUDGET} and {MODE}")),
+        ("opensearch.org/opensearch-cluster", format!("{once}{MODE}")),
+    ] {
+        let fixture = Fixture::empty().await;
+        fixture.pod_of_operator(label).await;
+        let made = fixture.init("--engine-http").await;
+        let note = made["notes"][0].as_str().unwrap();
+        assert!(note.ends_with(&expected), "{note}");
+        fixture.change(json!({"spec": {"update": {"mode": "inPlace"}}})).await;
+        assert_eq!(fixture.init("").await["notes"], Value::Null, "{label}");
+    }
+}
+
 /// What is given on the command line counts.
 #[tokio::test] // proves OPERATE-20
 async fn options_count_before_what_an_operator_keeps() {

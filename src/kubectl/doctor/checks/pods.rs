@@ -1,10 +1,9 @@
-//! Checks the pods: their owners, operators, templates, unwatched mounts, and labels that came while they ran.
+//! Checks the pods: their owners, templates, unwatched mounts, and labels that came while they ran.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use stayput_inject::{Entrypoint, OperatedBy, entrypoint, files_by_sub_path};
 use stayput_kube_access::cluster::UpdateMode;
@@ -87,111 +86,6 @@ fn of_set(facts: &Facts, name: &str) -> Vec<Finding> {
     found
 }
 
-/// Annotation with which ECK edits no StatefulSet and restarts nothing, and goes on to renew
-/// certificates. ECK before 3.5 does not know it.
-const PAUSE: &str = "eck.k8s.elastic.co/pause-orchestration";
-/// The condition by which ECK confirms [`PAUSE`].
-const PAUSED: &str = "OrchestrationPaused";
-/// Annotation with which ECK does nothing at all.
-const MANAGED: &str = "eck.k8s.elastic.co/managed";
-
-pub(crate) fn check_operators(facts: &Facts) -> Vec<Finding> {
-    let mut found: Vec<Finding> =
-        facts.operated.keys().filter_map(|(kind, name)| of_object(facts, kind, name)).collect();
-    let updates = facts.cluster.spec.update.mode == UpdateMode::InPlace;
-    if let Some((kind, name)) = facts.operated.keys().next().filter(|_| updates) {
-        let (namespace, cluster) = (facts.namespace(), facts.name());
-        found.push(Finding::error(
-            "operator_updates",
-            facts.object(),
-            format!(
-                "spec.update.mode is inPlace, and the operator of {kind} {name} replaces pods by itself \
-                 when their template changes"
-            ),
-            format!(
-                "kubectl -n {namespace} patch searchcluster {cluster} --type merge -p \
-                 '{{\"spec\":{{\"update\":{{\"mode\":\"off\"}}}}}}'"
-            ),
-        ));
-    }
-    found
-}
-
-fn of_object(facts: &Facts, kind: &str, name: &str) -> Option<Finding> {
-    let namespace = facts.namespace();
-    let object = format!("{kind}/{name}");
-    let annotate = |annotation: &str| {
-        format!(
-            "kubectl -n {namespace} annotate --overwrite {} {name} {annotation}",
-            kind.to_lowercase()
-        )
-    };
-    if kind != "Elasticsearch" {
-        let mut message = format!(
-            "the operator of {kind} {name} restarts nodes by itself when it changes their template, and \
-             cannot be paused for one cluster: change it only while no restart is under way"
-        );
-        if !is_without_recovery(facts) {
-            message.push_str(&format!(
-                "; when two pods are not ready it makes its StatefulSet again, so restarts of several nodes at \
-                 once wait: install it with manager.parallelRecoveryEnabled=false, then confirm: kubectl -n \
-                 {namespace} annotate searchcluster {} {}=false",
-                facts.name(),
-                annotation::PARALLEL_RECOVERY
-            ));
-        }
-        let remedy = format!("kubectl stayput -n {namespace} status {}", facts.name());
-        return Some(Finding::note("operator", object, message, remedy));
-    }
-    let found = match &facts.operated[&(kind.to_owned(), name.to_owned())] {
-        Err(unknown) => {
-            let remedy = format!("kubectl -n {namespace} get elasticsearch {name} -o yaml");
-            return Some(Finding::unknown("operator", object, &unknown.message, remedy));
-        }
-        Ok(found) => found.as_ref()?,
-    };
-    let is = |key: &str, value: &str| found.annotations().get(key).is_some_and(|it| it == value);
-    if is(MANAGED, "false") {
-        let message = format!(
-            "{MANAGED} is false: ECK does nothing at all, and does not renew certificates either; from \
-             ECK 3.5 on {PAUSE} pauses only its restarts"
-        );
-        let remedy = annotate(&format!("{PAUSE}=true {MANAGED}-"));
-        return Some(Finding::warning("operator_unmanaged", object, message, remedy));
-    }
-    if !is(PAUSE, "true") {
-        let message = format!(
-            "ECK restarts nodes by itself when their template changes: leave the Elasticsearch {name} as it is \
-             while a restart is under way, or pause ECK. Paused or not, it deletes shutdown records and voting \
-             exclusions, so its nodes are stopped with the allocation setting"
-        );
-        let remedy = annotate(&format!("{PAUSE}=true"));
-        return Some(Finding::warning("operator", object, message, remedy));
-    }
-    if is_paused(found) {
-        return None;
-    }
-    let message = format!(
-        "{PAUSE} is true, but ECK does not say that it is paused (condition {PAUSED}): ECK before 3.5 does \
-         not know it and restarts nodes by itself. Upgrade ECK; or let it do nothing at all for as long as \
-         a restart takes, in which it does not renew certificates either"
-    );
-    let remedy = annotate(&format!("{MANAGED}=false"));
-    Some(Finding::warning("operator", object, message, remedy))
-}
-
-/// True if a person has confirmed that the OpenSearch operator does not recover clusters by itself.
-fn is_without_recovery(facts: &Facts) -> bool {
-    let annotations = facts.cluster.annotations();
-    annotations.get(annotation::PARALLEL_RECOVERY).is_some_and(|value| value == "false")
-}
-
-/// True if ECK reports that it is paused.
-fn is_paused(found: &DynamicObject) -> bool {
-    let mut conditions = found.data["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.any(|one| one["type"] == PAUSED && one["status"] == "True")
-}
-
 pub(crate) fn check_templates(facts: &Facts) -> Vec<Finding> {
     facts.known_pods().iter().flat_map(|pod| of_pod(facts, pod)).collect()
 }
@@ -254,9 +148,11 @@ fn not_made_anew(
     pod: &Pod,
 ) -> Option<Finding> {
     let policy = container["restartPolicy"].as_str().filter(|policy| *policy != "Always")?;
-    let remedy = Owner::of(pod).map_or_else(
+    let remedy = Editable::of(facts, pod).map_or_else(
         || format!("kubectl -n {} get pod {} -o yaml", facts.namespace(), pod.name_any()),
-        |owner| format!("kubectl -n {} edit statefulset {}", facts.namespace(), owner.name),
+        |Editable { resource, name }| {
+            format!("kubectl -n {} edit {resource} {name}", facts.namespace())
+        },
     );
     let message = format!(
         "container {name} has restartPolicy: {policy}: the kubelet makes no other container in the same \
@@ -269,15 +165,33 @@ fn not_made_anew(
 /// may edit.
 fn inject(facts: &Facts, pod: &Pod) -> String {
     let namespace = facts.namespace();
-    let Some(owner) = Owner::of(pod) else {
-        return format!("kubectl -n {namespace} get pod {} -o yaml", pod.name_any());
-    };
-    let set = facts.sets.get(&owner.name).and_then(|set| set.as_ref().ok()?.as_ref());
-    let operated = set.and_then(|set| OperatedBy::of(&json!(set.metadata)));
-    let (resource, name) = operated
-        .as_ref()
-        .map_or(("statefulset", &owner.name), |operated| (operated.resource, &operated.name));
-    format!("kubectl -n {namespace} get {resource} {name} -o yaml | kubectl stayput inject --check")
+    match Editable::of(facts, pod) {
+        None => format!("kubectl -n {namespace} get pod {} -o yaml", pod.name_any()),
+        Some(Editable { resource, name }) => format!(
+            "kubectl -n {namespace} get {resource} {name} -o yaml | kubectl stayput inject --check"
+        ),
+    }
+}
+
+/// The object in which a person changes the template of a pod: of an operator's pod the operator's object,
+/// otherwise the StatefulSet.
+pub(crate) struct Editable {
+    /// Resource name of its kind for kubectl.
+    pub(crate) resource: &'static str,
+    pub(crate) name: String,
+}
+
+impl Editable {
+    /// The object for a pod that a StatefulSet owns.
+    pub(crate) fn of(facts: &Facts, pod: &Pod) -> Option<Self> {
+        let owner = Owner::of(pod)?;
+        let set = facts.sets.get(&owner.name).and_then(|set| set.as_ref().ok()?.as_ref());
+        let operated = set.and_then(|set| OperatedBy::of(&json!(set.metadata)));
+        Some(match operated {
+            Some(operated) => Self { resource: operated.resource, name: operated.name },
+            None => Self { resource: "statefulset", name: owner.name },
+        })
+    }
 }
 
 /// A finding for a journal that does not outlive the container: a node that must stay stopped would be

@@ -8,7 +8,7 @@ use crate::doctor::checks::findings;
 use crate::doctor::tests::each;
 use crate::doctor::tests::healthy::healthy;
 
-pub(crate) const CLUSTER: &str = "SearchCluster/logs";
+const CLUSTER: &str = "SearchCluster/logs";
 const POD: &str = "Pod/logs-0";
 
 #[test] // proves DOCTOR-1
@@ -346,7 +346,7 @@ fn what_the_pods_are_made_of() {
     ]);
 }
 
-#[test] // proves MANIFEST-3
+#[test] // proves MANIFEST-3, UPDATE-102
 fn what_an_operator_has_made_is_changed_in_its_own_object() {
     for (group, kind, command) in [
         ("elasticsearch.k8s.elastic.co", "Elasticsearch", "get elasticsearch big -o yaml"),
@@ -366,8 +366,12 @@ fn what_an_operator_has_made_is_changed_in_its_own_object() {
         container(&mut facts, |it| {
             it["command"] = Value::Null;
             it["livenessProbe"] = json!({"tcpSocket": {"port": 9200}});
+            it["restartPolicy"] = json!("OnFailure");
         });
         let found = findings(&facts);
+        let policy = found.iter().find(|found| found.code == "restart_policy").unwrap();
+        let edit = command.replace("get", "edit").replace(" -o yaml", "");
+        assert_eq!(policy.remedy, format!("kubectl -n search {edit}"));
         for code in ["no_manager", "liveness_would_kill"] {
             let found = found.iter().find(|found| found.code == code).unwrap();
             assert_eq!(

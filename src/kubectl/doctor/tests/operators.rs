@@ -7,7 +7,6 @@ use crate::doctor::Severity::{Error, Note, Warning};
 use crate::doctor::checks::findings;
 use crate::doctor::tests::each;
 use crate::doctor::tests::healthy::{from, healthy};
-use crate::doctor::tests::objects::CLUSTER;
 
 /// What ECK knows as paused, from 3.5 on.
 const PAUSED: &str = "eck.k8s.elastic.co/pause-orchestration";
@@ -118,17 +117,6 @@ fn operators_restart_nodes_by_themselves() {
                 "kubectl stayput -n search status logs",
             ],
         ),
-        (
-            "updates beside an operator",
-            |facts| {
-                asked_to_pause(facts, "True");
-                facts.change_cluster(|it| it["spec"]["update"] = json!({"mode": "inPlace"}));
-            },
-            Error,
-            "operator_updates",
-            CLUSTER,
-            ["replaces pods by itself", r#"{"update":{"mode":"off"}}"#],
-        ),
     ]);
     let mut facts = healthy();
     asked_to_pause(&mut facts, "True");
@@ -140,4 +128,115 @@ fn operators_restart_nodes_by_themselves() {
     facts.change_cluster(|it| it["metadata"]["annotations"] = recovery);
     let found = findings(&facts);
     assert!(found.iter().all(|one| !one.message.contains("parallel")), "{found:?}");
+}
+
+/// ECK with this number of pods that it may delete.
+fn budget(facts: &mut Facts, pods: &Value) {
+    let object = json!({
+        "apiVersion": "elasticsearch.k8s.elastic.co/v1", "kind": "Elasticsearch",
+        "metadata": {"name": "logs"},
+        "spec": {"updateStrategy": {"changeBudget": {"maxUnavailable": pods}}},
+    });
+    facts.operated.insert(("Elasticsearch".into(), "logs".into()), Ok(Some(from(object))));
+}
+
+fn in_place(facts: &mut Facts) {
+    facts.change_cluster(|it| it["spec"]["update"] = json!({"mode": "inPlace"}));
+}
+
+const TO_NONE: &str = "kubectl -n search patch elasticsearch logs --type merge -p \
+                       '{\"spec\":{\"updateStrategy\":{\"changeBudget\":{\"maxUnavailable\":0}}}}'";
+const TO_DEFAULT: &str = "{\"changeBudget\":{\"maxUnavailable\":null}}";
+
+#[test] // proves UPDATE-101, DOCTOR-1
+fn the_operators_object_has_to_let_edits_be_carried_out_in_place() {
+    each(&[
+        (
+            "ECK that may delete a pod",
+            |facts| {
+                in_place(facts);
+                operated(facts, "Elasticsearch", json!({}));
+            },
+            Warning,
+            "operator_budget",
+            "Elasticsearch/logs",
+            ["changeBudget.maxUnavailable is 1, its default", TO_NONE],
+        ),
+        (
+            "ECK that may delete all pods",
+            |facts| {
+                in_place(facts);
+                budget(facts, &json!(-1));
+            },
+            Warning,
+            "operator_budget",
+            "Elasticsearch/logs",
+            ["changeBudget.maxUnavailable is -1: ", TO_NONE],
+        ),
+        (
+            "ECK that may delete no pod, and nobody carries edits out",
+            |facts| budget(facts, &json!(0)),
+            Warning,
+            "operator_budget",
+            "Elasticsearch/logs",
+            ["neither ECK nor stayput restarts a node", TO_DEFAULT],
+        ),
+        (
+            "ECK that may delete no pod, and stayput that is to carry edits out",
+            |facts| budget(facts, &json!(0)),
+            Warning,
+            "operator_budget",
+            "Elasticsearch/logs",
+            ["spec.update.mode is off", r#"'{"spec":{"update":{"mode":"inPlace"}}}'"#],
+        ),
+        (
+            "ECK that does nothing at all",
+            |facts| {
+                in_place(facts);
+                let unmanaged = json!({"eck.k8s.elastic.co/managed": "false"});
+                operated(facts, "Elasticsearch", unmanaged);
+            },
+            Warning,
+            "operator_unmanaged",
+            "Elasticsearch/logs",
+            ["no edit of the Elasticsearch arrives", "logs eck.k8s.elastic.co/managed-"],
+        ),
+        (
+            "the OpenSearch operator",
+            |facts| {
+                in_place(facts);
+                operated(facts, "OpenSearchCluster", json!({}));
+            },
+            Note,
+            "operator",
+            "OpenSearchCluster/logs",
+            ["have its deletions refused: deploy/keep-pods", "status logs"],
+        ),
+        (
+            "an operator of another kind",
+            |facts| {
+                in_place(facts);
+                operated(facts, "Database", json!({}));
+            },
+            Error,
+            "operator",
+            "Database/logs",
+            ["Database logs decides about its pods", r#"{"update":{"mode":"off"}}"#],
+        ),
+    ]);
+    let mut facts = healthy();
+    in_place(&mut facts);
+    budget(&mut facts, &json!(0));
+    assert_eq!(findings(&facts), [], "nothing is left to do");
+}
+
+#[test] // proves UPDATE-101
+fn eck_that_is_paused_and_may_delete_a_pod_is_told_both() {
+    let mut facts = healthy();
+    in_place(&mut facts);
+    asked_to_pause(&mut facts, "True");
+    let found = findings(&facts);
+    let codes: Vec<&str> = found.iter().map(|one| one.code).collect();
+    assert_eq!(codes, ["operator_budget", "operator_paused"]);
+    assert!(found[1].remedy.ends_with("logs eck.k8s.elastic.co/pause-orchestration-"), "{found:?}");
 }

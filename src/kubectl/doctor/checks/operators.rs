@@ -1,0 +1,221 @@
+//! Checks what an operator does with the pods of its object while stayput restarts them, or carries out what was
+//! edited there.
+
+use kube::ResourceExt;
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+use stayput_kube_access::cluster::UpdateMode;
+use stayput_restart::annotation;
+
+use crate::doctor::{Facts, Finding};
+
+/// Annotation with which ECK edits no StatefulSet and restarts nothing, and goes on to renew
+/// certificates. ECK before 3.5 does not know it.
+const PAUSE: &str = "eck.k8s.elastic.co/pause-orchestration";
+/// The condition by which ECK confirms [`PAUSE`].
+const PAUSED: &str = "OrchestrationPaused";
+/// Annotation with which ECK does nothing at all.
+const MANAGED: &str = "eck.k8s.elastic.co/managed";
+
+pub(crate) fn check_operators(facts: &Facts) -> Vec<Finding> {
+    let objects = facts.operated.iter();
+    objects
+        .flat_map(|((kind, name), found)| match (kind.as_str(), found) {
+            ("OpenSearchCluster", _) => opensearch(facts, name),
+            ("Elasticsearch", Err(unknown)) => {
+                let remedy =
+                    format!("kubectl -n {} get elasticsearch {name} -o yaml", facts.namespace());
+                let object = format!("{kind}/{name}");
+                vec![Finding::unknown("operator", object, &unknown.message, remedy)]
+            }
+            ("Elasticsearch", Ok(Some(found))) => eck(facts, found),
+            ("Elasticsearch", Ok(None)) => Vec::new(),
+            _ => another(facts, kind, name),
+        })
+        .collect()
+}
+
+/// True if edited templates are carried out in place.
+fn updates(facts: &Facts) -> bool {
+    facts.cluster.spec.update.mode == UpdateMode::InPlace
+}
+
+/// The command that lets stayput carry edited templates out, or ends that.
+fn set_mode(facts: &Facts, mode: &str) -> String {
+    let patch = json!({ "spec": { "update": { "mode": mode } } });
+    format!(
+        "kubectl -n {} patch searchcluster {} --type merge -p '{patch}'",
+        facts.namespace(),
+        facts.name()
+    )
+}
+
+/// An operator that makes no engines, such as one for StatefulSets of any kind.
+fn another(facts: &Facts, kind: &str, name: &str) -> Vec<Finding> {
+    let message = format!(
+        "{kind} {name} decides about its pods: stayput carries out edited templates only for an Elasticsearch \
+         or an OpenSearchCluster"
+    );
+    let remedy = set_mode(facts, "off");
+    let found = updates(facts)
+        .then(|| Finding::error("operator", format!("{kind}/{name}"), message, remedy));
+    found.into_iter().collect()
+}
+
+fn opensearch(facts: &Facts, name: &str) -> Vec<Finding> {
+    let namespace = facts.namespace();
+    let mut message = if updates(facts) {
+        format!(
+            "the operator of OpenSearchCluster {name} deletes pods whose label is not that of their template. It \
+             looks after each edit, and stayput changes the labels within about a second. To be certain, have its \
+             deletions refused: deploy/keep-pods"
+        )
+    } else {
+        format!(
+            "the operator of OpenSearchCluster {name} restarts nodes by itself when it changes their template, and \
+             cannot be paused for one cluster: change it only while no restart is under way"
+        )
+    };
+    if !is_without_recovery(facts) {
+        message.push_str(&format!(
+            "; when two pods are not ready it makes its StatefulSet again, so restarts of several nodes at \
+             once wait: install it with manager.parallelRecoveryEnabled=false, then confirm: kubectl -n \
+             {namespace} annotate searchcluster {} {}=false",
+            facts.name(),
+            annotation::PARALLEL_RECOVERY
+        ));
+    }
+    let remedy = format!("kubectl stayput -n {namespace} status {}", facts.name());
+    vec![Finding::note("operator", format!("OpenSearchCluster/{name}"), message, remedy)]
+}
+
+/// True if a person has confirmed that the OpenSearch operator does not recover clusters by itself.
+fn is_without_recovery(facts: &Facts) -> bool {
+    let annotations = facts.cluster.annotations();
+    annotations.get(annotation::PARALLEL_RECOVERY).is_some_and(|value| value == "false")
+}
+
+fn eck(facts: &Facts, found: &DynamicObject) -> Vec<Finding> {
+    let eck = Eck { facts, found, name: found.name_any() };
+    if eck.is(MANAGED, "false") {
+        return vec![eck.unmanaged()];
+    }
+    let paused = eck.is(PAUSE, "true").then(|| eck.paused()).flatten();
+    paused.into_iter().chain(eck.budget()).collect()
+}
+
+/// An `Elasticsearch`.
+struct Eck<'a> {
+    facts: &'a Facts,
+    found: &'a DynamicObject,
+    name: String,
+}
+
+impl Eck<'_> {
+    fn is(&self, annotation: &str, value: &str) -> bool {
+        self.found.annotations().get(annotation).is_some_and(|it| it == value)
+    }
+
+    fn finding(&self, code: &'static str, message: String, remedy: String) -> Finding {
+        Finding::warning(code, format!("Elasticsearch/{}", self.name), message, remedy)
+    }
+
+    fn annotate(&self, annotation: &str) -> String {
+        format!(
+            "kubectl -n {} annotate --overwrite elasticsearch {} {annotation}",
+            self.facts.namespace(),
+            self.name
+        )
+    }
+
+    /// The command that sets the number of pods that ECK may delete at the same time.
+    fn set_budget(&self, pods: &Value) -> String {
+        let budget = json!({ "maxUnavailable": pods });
+        let patch = json!({ "spec": { "updateStrategy": { "changeBudget": budget } } });
+        format!(
+            "kubectl -n {} patch elasticsearch {} --type merge -p '{patch}'",
+            self.facts.namespace(),
+            self.name
+        )
+    }
+
+    fn unmanaged(&self) -> Finding {
+        let (besides, annotations) = if updates(self.facts) {
+            ("no edit of the Elasticsearch arrives".to_owned(), format!("{MANAGED}-"))
+        } else {
+            let pauses = format!("from ECK 3.5 on {PAUSE} pauses only its restarts");
+            (pauses, format!("{PAUSE}=true {MANAGED}-"))
+        };
+        let message = format!(
+            "{MANAGED} is false: ECK does nothing at all, and does not renew certificates either; {besides}"
+        );
+        self.finding("operator_unmanaged", message, self.annotate(&annotations))
+    }
+
+    /// The finding about ECK that was asked to pause.
+    fn paused(&self) -> Option<Finding> {
+        let mut conditions =
+            self.found.data["status"]["conditions"].as_array().into_iter().flatten();
+        let is_confirmed = conditions.any(|one| one["type"] == PAUSED && one["status"] == "True");
+        if !is_confirmed {
+            let message = format!(
+                "{PAUSE} is true, but ECK does not say that it is paused (condition {PAUSED}): ECK before 3.5 does \
+                 not know it and restarts nodes by itself. Upgrade ECK; or let it do nothing at all for as long as \
+                 a restart takes, in which it does not renew certificates either"
+            );
+            return Some(self.finding(
+                "operator",
+                message,
+                self.annotate(&format!("{MANAGED}=false")),
+            ));
+        }
+        let message = format!(
+            "{PAUSE} is true: edits of the Elasticsearch arrive when this annotation is gone"
+        );
+        let remedy = self.annotate(&format!("{PAUSE}-"));
+        updates(self.facts).then(|| self.finding("operator_paused", message, remedy))
+    }
+
+    /// The finding about the number of pods that ECK may delete for another template.
+    fn budget(&self) -> Option<Finding> {
+        let budget = &self.found.data["spec"]["updateStrategy"]["changeBudget"]["maxUnavailable"];
+        if updates(self.facts) {
+            (budget != 0).then(|| self.deletes_a_pod(budget))
+        } else if budget == 0 {
+            Some(self.restarts_nothing())
+        } else {
+            (!self.is(PAUSE, "true")).then(|| self.restarts_nodes())
+        }
+    }
+
+    fn deletes_a_pod(&self, budget: &Value) -> Finding {
+        let is_now =
+            if budget.is_null() { "1, its default".to_owned() } else { budget.to_string() };
+        let message = format!(
+            "changeBudget.maxUnavailable is {is_now}: for another template ECK may delete a pod before stayput has \
+             changed its label. With 0 it deletes no healthy pod"
+        );
+        self.finding("operator_budget", message, self.set_budget(&json!(0)))
+    }
+
+    fn restarts_nothing(&self) -> Finding {
+        let message = "changeBudget.maxUnavailable is 0 and spec.update.mode is off: for another template neither ECK \
+                       nor stayput restarts a node";
+        let remedy = format!(
+            "let stayput carry edits out, or ECK again:\n{}\n{}",
+            set_mode(self.facts, "inPlace"),
+            self.set_budget(&Value::Null)
+        );
+        self.finding("operator_budget", message.to_owned(), remedy)
+    }
+
+    fn restarts_nodes(&self) -> Finding {
+        let message = format!(
+            "ECK restarts nodes by itself when their template changes: leave the Elasticsearch {} as it is \
+             while a restart is under way, or pause ECK. Paused or not, it deletes shutdown records and voting \
+             exclusions, so its nodes are stopped with the allocation setting",
+            self.name
+        );
+        self.finding("operator", message, self.annotate(&format!("{PAUSE}=true")))
+    }
+}
