@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::content::Content;
 use crate::difference::{Leaf, Path, Segment, differences};
 use crate::fields::{Rule, rule, tolerations_step};
+use crate::operators::{is_inherited, is_marker, is_of_hooks};
 use crate::resources::resize_step;
 use crate::template::{container, elements, has_sidecar, is_made_anew, run_once, run_once_step};
 use crate::update::{UpdateStep, without_another_container};
@@ -56,9 +57,6 @@ pub struct Update {
     pub because: Vec<Difference>,
 }
 
-/// The annotation with which `kubectl rollout restart` asks for a restart.
-const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
-
 /// The most characters of a value that are shown.
 const SHOWN: usize = 80;
 
@@ -75,11 +73,13 @@ pub fn compare(
     abilities: Abilities,
 ) -> Update {
     let mut because = Vec::new();
-    for leaf in differences(actual.template, wanted.template) {
-        let step = step(&leaf, &wanted, &actual, engine_container, abilities);
-        because.extend(shown_labels(&leaf, step, wanted.template, engine_container));
-        because.extend(shown_amounts(&leaf, step, wanted.template, engine_container));
-        because.push(difference(&leaf, step));
+    let leaves = differences(actual.template, wanted.template);
+    let is_own = |leaf: &&Leaf| !is_inherited(leaf, &leaves, wanted.template, engine_container);
+    for leaf in leaves.iter().filter(is_own) {
+        let step = step(leaf, &wanted, &actual, engine_container, abilities);
+        because.extend(shown_labels(leaf, step, wanted.template, engine_container));
+        because.extend(shown_amounts(leaf, step, wanted.template, engine_container));
+        because.push(difference(leaf, step));
     }
     because.extend(of_content(&wanted, &actual, engine_container));
     let image = format!("spec.containers[{engine_container}].image");
@@ -111,19 +111,13 @@ fn step(
     let Some(rule) = rule(&leaf.path) else { return UpdateStep::Replace };
     match rule {
         Rule::NotCopied => UpdateStep::None,
-        Rule::Patched if leaf.path.segments().last() == Some(&restarted_at()) => {
-            UpdateStep::Restart
-        }
+        Rule::Marker(step) => step,
         Rule::Patched => UpdateStep::Relabel,
         Rule::Image => image(leaf, wanted.template, engine_container),
         Rule::Resources => resize_step(leaf, wanted.template, actual.template, abilities.resize),
         Rule::Tolerations => tolerations_step(leaf),
         Rule::Fixed => UpdateStep::Replace,
     }
-}
-
-fn restarted_at() -> Segment {
-    Segment::Field(RESTARTED_AT.to_owned())
 }
 
 /// The kubelet gives each container its new image alone, but nobody waits then until one container is ready
@@ -236,16 +230,16 @@ fn shown_labels(
     let [_, Segment::Field(map), Segment::Field(key)] = leaf.path.segments() else {
         return vec![];
     };
-    if !matches!(step, UpdateStep::Relabel | UpdateStep::Restart) {
+    if !matches!(step, UpdateStep::Relabel | UpdateStep::Restart | UpdateStep::Container) {
         return vec![];
     }
     let field = format!("metadata.{map}['{key}']");
     let shows = |variable: &Value| variable["valueFrom"]["fieldRef"]["fieldPath"] == *field;
-    // A file may have all of them. Each restart that a person asks for has another annotation.
-    let is_asked = key == RESTARTED_AT;
+    // A file may have all of them.
+    let counts = !is_marker(key);
     let has_it = |item: &Value| {
         let path = item["fieldRef"]["fieldPath"].as_str().unwrap_or_default();
-        path == field || path == format!("metadata.{map}") && !is_asked
+        path == field || path == format!("metadata.{map}") && counts
     };
     let read: Vec<&Value> =
         container(wanted, engine_container).into_iter().chain(run_once(wanted)).collect();
@@ -306,6 +300,7 @@ fn shown_files(
     shows: impl Fn(&Value) -> bool,
 ) -> Vec<Difference> {
     files_of_the_pod(wanted, shows)
+        .filter(|volume| !is_of_hooks(wanted, volume))
         .filter(|volume| readers.iter().any(|container| mounts(container, &volume["name"])))
         .map(|volume| Difference {
             field: format!("spec.volumes[{}]", volume["name"].as_str().unwrap_or_default()),

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use crate::difference::{Leaf, Path, Segment};
+use crate::operators::annotation_step;
 use crate::update::UpdateStep;
 
 /// Rule for changes of a field.
@@ -15,6 +16,8 @@ pub(crate) enum Rule {
     NotCopied,
     /// The field may be changed in a living pod, and no process reads it.
     Patched,
+    /// An annotation that tells of another change, which needs this step.
+    Marker(UpdateStep),
     /// A patch of the image makes a new container of this one alone.
     Image,
     /// CPU and memory of a container.
@@ -25,7 +28,7 @@ pub(crate) enum Rule {
     Fixed,
 }
 
-use Rule::{Fixed, Image, NotCopied, Patched, Resources, Tolerations};
+use Rule::{Fixed, Image, Marker, NotCopied, Patched, Resources, Tolerations};
 
 const METADATA: [(&str, Rule); 15] = [
     ("annotations", Patched),
@@ -182,6 +185,9 @@ pub(crate) fn rule(path: &Path) -> Option<Rule> {
             if is_made_with_pod(name) =>
         {
             Some(Fixed)
+        }
+        ("metadata", "annotations", Some(Segment::Field(name)), _) => {
+            annotation_step(name).map_or(Some(Patched), |step| Some(Marker(step)))
         }
         ("metadata", field, ..) => find(&METADATA, field),
         (

@@ -17,6 +17,7 @@ mod difference;
 mod fields;
 mod mounted_config;
 mod note;
+mod operators;
 mod resources;
 mod room;
 mod settings;
