@@ -59,7 +59,7 @@ pub(crate) fn annotation_step(annotation: &str) -> Option<UpdateStep> {
 
 /// True for the pod template of an engine that ECK has made.
 fn is_of_eck(template: &Value) -> bool {
-    template["metadata"]["labels"]["common.k8s.elastic.co/type"] == "elasticsearch"
+    template["metadata"]["labels"]["elasticsearch.k8s.elastic.co/cluster-name"].is_string()
 }
 
 /// True for ECK's volume with files of all labels and annotations: its hooks and scripts look for the version in

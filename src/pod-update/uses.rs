@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::content::{Source, SourceKind};
 use crate::difference::Path;
@@ -47,7 +47,8 @@ impl Use {
 pub(crate) const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// All uses that a container depends on, such as the engine's. Objects that only other containers read are
-/// not counted. Objects that an init container reads count if the container does not read them, too.
+/// not counted. Objects that an init container reads count if the container does not read them, too. A script of
+/// such a container counts all the same: its work is not done again.
 pub fn uses(template: &Value, container_name: &str) -> BTreeSet<Use> {
     let mut found = BTreeSet::new();
     for list in ["containers", "initContainers"] {
@@ -56,9 +57,10 @@ pub fn uses(template: &Value, container_name: &str) -> BTreeSet<Use> {
             of_container(template, list, container, &mut found);
         }
     }
-    let mut before = BTreeSet::new();
+    let (mut before, mut scripts) = (BTreeSet::new(), BTreeSet::new());
     for container in run_once(template) {
         of_container(template, "initContainers", container, &mut before);
+        of_command(template, container, &mut scripts);
     }
     let also_read = |each: &Use| {
         found
@@ -66,14 +68,31 @@ pub fn uses(template: &Value, container_name: &str) -> BTreeSet<Use> {
             .any(|own| own.source == each.source && (own.key.is_none() || own.key == each.key))
     };
     before.retain(|each| !also_read(each));
+    scripts.retain(also_read);
     let once = before.into_iter().map(|each| {
         let own = found.iter().filter(|own| own.source == each.source);
         let except = own.filter_map(|own| own.key.clone()).collect();
         Use { arrival: Arrival::NewPod, except, ..each }
     });
-    let once: Vec<Use> = once.collect();
+    let scripts = scripts.into_iter().map(|each| Use { arrival: Arrival::NewPod, ..each });
+    let once: Vec<Use> = once.chain(scripts).collect();
     found.extend(once);
     found
+}
+
+/// Mounted files that are words of an init container's command.
+fn of_command(template: &Value, init: &Value, found: &mut BTreeSet<Use>) {
+    let words = elements(&init["command"]).chain(elements(&init["args"]));
+    for word in words.filter_map(Value::as_str).map(components) {
+        for mount in elements(&init["volumeMounts"]).filter(|mount| mount["subPath"].is_null()) {
+            let at = components(mount["mountPath"].as_str().unwrap_or_default());
+            let Some(file @ [_, ..]) = word.strip_prefix(&*at) else { continue };
+            let mut mount = mount.clone();
+            mount["subPath"] = file.join("/").into();
+            let reader = json!({"name": init["name"], "volumeMounts": [mount]});
+            of_container(template, "initContainers", &reader, found);
+        }
+    }
 }
 
 fn of_container(template: &Value, list: &str, container: &Value, found: &mut BTreeSet<Use>) {

@@ -215,7 +215,7 @@ fn a_variable_of_an_init_container_counts_if_it_is_another_change() {
     // Nobody says that those of others are copies.
     let foreign = |value| {
         let mut template = edited(|all| all.variable = variable("A", value));
-        template["metadata"]["labels"]["common.k8s.elastic.co/type"] = Value::Null;
+        template["metadata"]["labels"]["elasticsearch.k8s.elastic.co/cluster-name"] = Value::Null;
         template
     };
     let found = update(&foreign("2"), &foreign("1"));
@@ -251,10 +251,14 @@ fn changed_secure_settings_need_another_pod_and_are_named_with_their_key() {
     );
     let found = with_content(&wanted, &secure("old"), &actual, &secure("old"));
     assert_eq!(found.step, UpdateStep::Restart, "{found:#?}");
-    let needs_pod: BTreeSet<String> = uses(&wanted, ENGINE)
+    let needs_pod: BTreeSet<(String, Option<String>)> = uses(&wanted, ENGINE)
         .into_iter()
         .filter(|used| used.arrival == Arrival::NewPod)
-        .map(|used| used.source.name)
+        .map(|used| (used.source.name, used.key))
         .collect();
-    assert_eq!(needs_pod, [SECURE.to_owned()].into());
+    let script = |key: &str| ("logs-es-scripts".to_owned(), Some(key.to_owned()));
+    assert_eq!(
+        needs_pod,
+        [script("prepare-fs.sh"), script("suspend.sh"), (SECURE.to_owned(), None)].into()
+    );
 }

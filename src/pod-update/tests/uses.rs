@@ -118,6 +118,46 @@ fn what_init_containers_read_needs_another_pod_unless_the_engine_reads_it_too() 
     assert_eq!(found, ["Secret logs-config * Mounted", "Secret secure * NewPod"]);
 }
 
+/// ECK's scripts are in a ConfigMap that the engine's container mounts for its hooks.
+#[test] // proves UPDATE-88
+fn a_script_of_an_init_container_needs_another_pod_though_the_engine_mounts_it_too() {
+    let of = |command: Value, mount: Value, items: Value| {
+        found(|all| {
+            all["spec"]["initContainers"][0]["command"] = command;
+            all["spec"]["initContainers"][0]["volumeMounts"] = json!([mount]);
+            let volumes = all["spec"]["volumes"].as_array_mut().expect("a list");
+            volumes.push(json!({"name": "scripts", "configMap": {"name": "s", "items": items}}));
+            let mounts = all["spec"]["containers"][0]["volumeMounts"].as_array_mut();
+            mounts.expect("a list").push(json!({"name": "scripts", "mountPath": "/mine"}));
+        })
+    };
+    let mount = || json!({"name": "scripts", "mountPath": "/scripts/"});
+    let items = json!([{"key": "prepare", "path": "a/prepare.sh"}, {"key": "b", "path": "b"}]);
+    let mounted = ["ConfigMap s * Mounted", "Secret logs-config * Mounted"];
+    let of_items =
+        ["ConfigMap s b Mounted", "ConfigMap s prepare Mounted", "Secret logs-config * Mounted"];
+    for (command, mount, items, expected) in [
+        (json!(["bash", "-c", "/scripts/prepare.sh"]), mount(), Value::Null, &mounted[..]),
+        (json!(["/scripts/./a/prepare.sh"]), mount(), items.clone(), &of_items[..]),
+    ] {
+        let found = of(command, mount, items);
+        let (once, others): (Vec<String>, Vec<String>) =
+            found.into_iter().partition(|used| used.ends_with("NewPod"));
+        let key = if others.len() == 2 { "prepare.sh" } else { "prepare" };
+        assert_eq!(once, [format!("ConfigMap s {key} NewPod")]);
+        assert_eq!(others, expected);
+    }
+    let elsewhere = json!({"name": "scripts", "mountPath": "/elsewhere"});
+    for (command, mount) in [
+        (json!(["sh", "-c", "prepare.sh"]), mount()),
+        (json!(["/script"]), mount()),
+        (json!(["cp", "-r", "/scripts", "/mine"]), mount()),
+        (json!(["/scripts/prepare.sh"]), elsewhere),
+    ] {
+        assert_eq!(of(command, mount, Value::Null), mounted);
+    }
+}
+
 #[test] // proves UPDATE-67
 fn what_other_containers_read_is_theirs() {
     let found = found(|all| {
