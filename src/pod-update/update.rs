@@ -124,7 +124,7 @@ pub struct Change {
 pub struct ContentWays {
     /// True if the kubelet makes the container anew when its process has ended.
     pub is_made_anew: bool,
-    /// True if the pod may be replaced.
+    /// True if the pod may be replaced, or if its operator replaces it.
     pub may_replace: bool,
 }
 

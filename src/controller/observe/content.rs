@@ -11,7 +11,7 @@ use stayput_pod_update::{
     Age, Content, ContentWays, EarlierDigests, IGNORE, Ignore, Other, Source, SourceKind,
     UpdateStep, compare_content, with_content,
 };
-use stayput_restart::{Known, PodUpdate, Policy, annotation};
+use stayput_restart::{Known, Operator, OperatorKind, PodUpdate, Policy, annotation};
 use tokio::time::Instant;
 
 use crate::apiserver::{ApiError, Apiserver};
@@ -99,9 +99,12 @@ impl ContentReader {
         let noted = pod.annotations.get(annotation::CONTENT);
         let noted = noted.map(String::as_str);
         let compared = compare_content(&start.uses, &others, &wanted, &ages, started, noted);
+        // ECK has changed the template for secure settings and scripts, too.
+        let operator = Operator::of_labels(&pod.labels).filter(|_| known.is_some());
+        let is_replaced = operator.is_some_and(|operator| operator.kind == OperatorKind::Eck);
         let ways = ContentWays {
             is_made_anew: start.is_made_anew,
-            may_replace: policy.update.contains(&UpdateStep::Replace),
+            may_replace: is_replaced || policy.update.contains(&UpdateStep::Replace),
         };
         Ok(with_content(known.clone(), compared, noted, &owner.revision, ways))
     }

@@ -43,6 +43,20 @@ fn pod(noted: Option<&str>) -> PodFacts {
     PodFacts::of(&pod, &Reading { updates: true, ..Reading::default() }).unwrap()
 }
 
+/// A change of the template that needs a restart.
+fn restart() -> PodUpdate {
+    PodUpdate {
+        from: "logs-1".into(),
+        to: "logs-2".into(),
+        step: UpdateStep::Restart,
+        because: vec!["a field".into()],
+        new_container: false,
+        data_elsewhere: false,
+        settings: None,
+        patch: stayput_restart::PodPatch::default(),
+    }
+}
+
 /// A reader that has seen both ConfigMaps.
 fn both(init: &str, container: &str) -> ContentReader {
     let changed = |value: &str| if value == "1g" { BEFORE } else { AFTER };
@@ -98,19 +112,26 @@ async fn where_no_pod_may_be_replaced_it_is_shown_and_holds_nothing_else_up() {
     // The note of the next container still has what the pod was started with.
     let init = |note: &str| note.split(r#""init":"#).nth(1).unwrap().to_owned();
     assert_eq!(init(&note(&with_container)), init(&noted));
-    let template = PodUpdate {
-        from: "logs-1".into(),
-        to: "logs-2".into(),
-        step: UpdateStep::Restart,
-        because: vec!["a field".into()],
-        new_container: false,
-        data_elsewhere: false,
-        settings: None,
-        patch: stayput_restart::PodPatch::default(),
-    };
     let with_template =
-        both("2g", "1g").added_to(Ok(Some(template)), &pod_noted, "opensearch", &some);
+        both("2g", "1g").added_to(Ok(Some(restart())), &pod_noted, "opensearch", &some);
     let with_template = with_template.unwrap().unwrap();
     assert_eq!(with_template.step, UpdateStep::Restart);
     assert_eq!(with_template.because, ["a field", OF_INIT]);
+}
+
+/// ECK changes the template for it, too, and replaces the pods if their labels stay as they are.
+#[tokio::test] // proves UPDATE-87
+async fn where_eck_replaces_pods_it_is_not_put_off_with_a_restart() {
+    let some = policy(&[UpdateStep::Relabel, UpdateStep::Restart]);
+    let of_eck = |noted: Option<&str>| {
+        let mut pod = pod(noted);
+        pod.labels.insert("elasticsearch.k8s.elastic.co/cluster-name".into(), "logs".into());
+        pod
+    };
+    let noted = note(&update(&both("1g", "1g"), &of_eck(None), &some).unwrap());
+    let pod = of_eck(Some(&noted));
+    let found = both("2g", "1g").added_to(Ok(Some(restart())), &pod, "opensearch", &some);
+    let found = found.unwrap().unwrap();
+    assert_eq!(found.step, UpdateStep::Replace);
+    assert_eq!(found.because, [OF_INIT, "a field"]);
 }
