@@ -80,8 +80,8 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
     }
     plan.found.push(ObjectIssue::note(
         "spec.general.additionalConfig",
-        "the operator mounts opensearch.yml by subPath, so a change of it does not arrive in a living pod",
-        "Restarts in place work; for a change of the config let the operator replace the pods",
+        "the operator mounts opensearch.yml by subPath, so each node needs another container for a change of it",
+        "With spec.update.mode: inPlace of the SearchCluster it gets one in its pod; else the operator replaces the pod",
     ));
     plan
 }

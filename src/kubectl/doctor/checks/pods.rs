@@ -125,7 +125,9 @@ fn of_pod(facts: &Facts, pod: &Pod) -> Vec<Finding> {
         .map(|why| Finding::error("liveness_would_kill", &object, why, &remedy));
     let stages = manager_option(container, "stage").is_ok_and(|stage| !stage.is_empty());
     let files = files_by_sub_path(&written, container);
-    let by_sub_path = (!files.is_empty()).then(|| {
+    // Otherwise a change is another container.
+    let is_old = !files.is_empty() && facts.cluster.spec.update.mode != UpdateMode::InPlace;
+    let by_sub_path = is_old.then(|| {
         let how = if stages { "beside what the manager stages" } else { "without --stage" };
         let message = format!(
             "{} mounted by subPath {how}: a change does not arrive in a living pod, so a restart in \

@@ -346,6 +346,25 @@ fn what_the_pods_are_made_of() {
     ]);
 }
 
+/// Such a file is read again by another container, which comes with the update.
+#[test]
+fn files_by_sub_path_are_no_fault_where_their_changes_are_carried_out() {
+    let mut facts = healthy();
+    container(&mut facts, |it| {
+        let path = "/usr/share/opensearch/config/opensearch.yml";
+        let mount = json!({"name": "config", "subPath": "opensearch.yml", "mountPath": path});
+        it["volumeMounts"].as_array_mut().unwrap().push(mount);
+    });
+    facts.change_pod(|it| {
+        let volume = json!({"name": "config", "configMap": {"name": "logs-config"}});
+        it["spec"]["volumes"].as_array_mut().unwrap().push(volume);
+    });
+    let codes = |facts: &Facts| findings(facts).iter().map(|one| one.code).collect::<Vec<_>>();
+    assert_eq!(codes(&facts), ["sub_path"]);
+    facts.change_cluster(|it| it["spec"]["update"] = json!({"mode": "inPlace"}));
+    assert_eq!(codes(&facts), [""; 0]);
+}
+
 #[test] // proves MANIFEST-3, UPDATE-102
 fn what_an_operator_has_made_is_changed_in_its_own_object() {
     for (group, kind, command) in [
