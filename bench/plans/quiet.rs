@@ -84,6 +84,7 @@ pub(super) fn pod(number: usize) -> Pod {
         operator: None,
         unserved_since: None,
         update: Ok(None),
+        ahead: None,
         live: None,
         ignores_change: false,
         undeletable: None,

@@ -163,7 +163,7 @@ pub(crate) struct PodFacts {
     pub(crate) unstarted: Option<Unstarted>,
     /// The StatefulSet that controls the pod.
     pub(crate) owner: Option<Owner>,
-    /// Facts for an update of the pod, if its cluster updates pods.
+    /// Facts for an update of the pod, if its cluster updates pods, or if its label is ahead.
     pub(crate) live: Option<LiveFacts>,
     /// Input of each container at its start, if the cluster updates pods.
     pub(crate) starts: Vec<StartFacts>,
@@ -190,6 +190,8 @@ impl PodFacts {
             .iter()
             .filter_map(|key| Some(((*key).to_owned(), all?.get(*key)?.clone())))
             .collect();
+        let owner = Owner::of(pod);
+        let is_updated = reading.updates || owner.as_ref().is_some_and(Owner::is_label_ahead);
         Some(Self {
             uid: metadata.uid.clone()?,
             namespace: metadata.namespace.clone()?,
@@ -208,8 +210,8 @@ impl PodFacts {
             terminating: metadata.deletion_timestamp.is_some(),
             crash_looping: pod::is_crash_looping(pod),
             unstarted: Unstarted::of(pod),
-            owner: Owner::of(pod),
-            live: reading.updates.then(|| LiveFacts::of(pod)),
+            owner,
+            live: is_updated.then(|| LiveFacts::of(pod)),
             starts: if reading.updates { StartFacts::of(pod) } else { vec![] },
             sources: reading.config.as_ref().map(|find| find.find(pod)),
             mounted_secrets: match reading.config {

@@ -15,14 +15,17 @@ use crate::cluster::Sources;
 pub use crate::pod::containers::Containers;
 pub use crate::pod::probes::{ProbeTarget, deadly_probe, probe_targets};
 pub use stayput_restart::REVISION_LABEL;
+use stayput_restart::annotation::ACTUAL_REVISION;
 
 /// The StatefulSet that controls a pod, and its revision that the pod was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     pub name: String,
     pub uid: String,
-    /// Name of the revision; empty if the pod does not tell.
+    /// Name of the revision that the pod was made from; empty if the pod does not tell.
     pub revision: String,
+    /// Name of the revision in the pod's label, which may be ahead of the pod: operators of engines read it.
+    pub label: String,
 }
 
 impl Owner {
@@ -31,11 +34,19 @@ impl Owner {
     pub fn of(pod: &Pod) -> Option<Self> {
         let owner = controller(pod)?;
         let is_stateful_set = owner.api_version == "apps/v1" && owner.kind == "StatefulSet";
+        let label = pod.labels().get(REVISION_LABEL);
+        let revision = pod.annotations().get(ACTUAL_REVISION).or(label);
         is_stateful_set.then(|| Self {
             name: owner.name.clone(),
             uid: owner.uid.clone(),
-            revision: pod.labels().get(REVISION_LABEL).cloned().unwrap_or_default(),
+            revision: revision.cloned().unwrap_or_default(),
+            label: label.cloned().unwrap_or_default(),
         })
+    }
+
+    /// True if the pod's label names another revision than the one that it was made from.
+    pub fn is_label_ahead(&self) -> bool {
+        self.label != self.revision
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
 use stayput_declare::NODE_SET;
 use stayput_pod_update::{Abilities, Content, Declaration, Update, UpdateStep, compare};
@@ -29,6 +30,8 @@ pub struct Set {
     /// Kind and name of the set's controller, if that is not a SearchCluster: an operator decides about the
     /// pods.
     pub operator: Option<String>,
+    /// True for ECK and the OpenSearch operator: labels go ahead of their pods, which these are content with.
+    is_of_engine_operator: bool,
     /// The node set of a declared cluster that the set was made for.
     pub node_set: Option<String>,
     /// True if the set makes a pod only when all of lower ordinals are ready (`OrderedReady`).
@@ -67,6 +70,7 @@ impl Set {
             revision: status.and_then(|status| status.update_revision.clone()),
             replaced_from: (!is_on_delete).then(|| first + i64::from(partition)),
             unseen: metadata.generation.filter(|generation| *generation > seen),
+            is_of_engine_operator: controller.is_some_and(is_of_engine),
             operator: controller
                 .filter(|_| !is_ours)
                 .map(|owner| format!("{} {}", owner.kind, owner.name)),
@@ -115,7 +119,7 @@ impl Set {
 
     /// Reason why edits of the set's template are not ours to carry out, and what to do; `None` if they are.
     pub fn is_not_ours(&self, namespace: &str) -> Option<String> {
-        if let Some(operator) = &self.operator {
+        if let Some(operator) = self.operator.as_ref().filter(|_| !self.is_of_engine_operator) {
             return Some(format!(
                 "StatefulSet {} belongs to {operator}, whose operator replaces its pods by itself: \
                  set spec.update.mode of the SearchCluster to off",
@@ -140,6 +144,19 @@ impl Set {
             self.name
         )
     }
+}
+
+/// Kinds from which operators make clusters of engines, with their API groups.
+const OF_ENGINES: [(&str, &str); 3] = [
+    ("Elasticsearch", "elasticsearch.k8s.elastic.co/"),
+    ("OpenSearchCluster", "opensearch.org/"),
+    ("OpenSearchCluster", "opensearch.opster.io/"),
+];
+
+fn is_of_engine(owner: &OwnerReference) -> bool {
+    let of =
+        |(kind, group): &(&str, &str)| owner.kind == *kind && owner.api_version.starts_with(group);
+    OF_ENGINES.iter().any(of)
 }
 
 /// The number at the end of the name of a StatefulSet's pod.

@@ -15,6 +15,9 @@ pub const STOPPED: &str = "stayput.dev/stopped";
 pub const NUDGE: &str = "stayput.dev/nudge";
 /// On a pod: digests of the Secrets and ConfigMaps that its container was started with, as JSON.
 pub const CONTENT: &str = stayput_pod_update::CONTENT;
+/// On a pod of an operator: the revision that the pod was made from, while its label names the wanted one
+/// before the pod has been updated.
+pub const ACTUAL_REVISION: &str = "stayput.dev/actual-revision";
 /// On the SearchCluster: a request, as JSON ([`super::Request`]).
 pub const REQUEST: &str = "stayput.dev/restart-request";
 /// On the SearchCluster: the id of the restart to cancel.
@@ -32,13 +35,14 @@ pub const GATE_AFTER: &str = "after.gate.stayput.dev/";
 /// On the SearchCluster: kept until our debts are paid.
 pub const FINALIZER: &str = "stayput.dev/debts";
 /// Every key that a snapshot contains, beside those of gates.
-pub const ALL: [&str; 10] = [
+pub const ALL: [&str; 11] = [
     PHASE,
     SHOWN,
     LAST_RESTART,
     STOPPED,
     NUDGE,
     CONTENT,
+    ACTUAL_REVISION,
     REQUEST,
     CANCEL,
     DISABLE,

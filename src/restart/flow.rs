@@ -6,7 +6,7 @@
 //!
 //! 1. [`requests`]: what people and the spec ask for is accepted into the ledger, once. A SearchCluster that
 //!    is being deleted accepts nothing.
-//! 2. [`debts`] of earlier steps are paid.
+//! 2. [`labels`] of operators' pods go ahead or back, and [`debts`] of earlier steps are paid.
 //! 3. Members of a rolling or immediate restart: `advance_member` lets each that holds a slot take
 //!    its next step: [`member::stop`], then [`member::start`]; or, if it is aborted,
 //!    [`member::bring_back`]. Then `choose_next` ([`begin`]) gives slots to
@@ -30,6 +30,7 @@ mod debts;
 mod engine;
 mod finish;
 mod keep_stopped;
+mod labels;
 mod leave;
 mod member;
 mod observed;
@@ -133,7 +134,8 @@ const ACCEPT_NOTHING: [PlanStep; 3] = [
     once("report_unknown_names", report_unknown_names),
 ];
 
-const PAY_DEBTS: [PlanStep; 5] = [
+const PAY_DEBTS: [PlanStep; 6] = [
+    once("move_labels", labels::move_labels),
     once("pay_starts", debts::pay_starts),
     once("pay_allocation", debts::pay_allocation),
     once("pay_records", debts::pay_records),

@@ -62,10 +62,10 @@ pub use rules::place_without_engine;
 pub use shell::{foreign_text, shell_word};
 pub use snapshot::{
     Allocation, Cluster, Color, ContainerWaiting, DataPlace, Endpoint, Engine, Health,
-    InvalidSnapshot, Known, LastExit, LastRequest, LeavingShards, LivePod, Manager, Marker,
-    MissingPod, Node, NodeSet, NodeSets, NotStarted, Operator, OperatorKind, OtherContainer, Pod,
-    Record, ResizeState, Run, RunningSnapshot, Saved, ShardCopies, ShardCopy, Snapshot, Sources,
-    Unknown, Unreturnable, Voting,
+    InvalidSnapshot, Known, LabelAhead, LastExit, LastRequest, LeavingShards, LivePod, Manager,
+    Marker, MissingPod, Node, NodeSet, NodeSets, NotStarted, Operator, OperatorKind,
+    OtherContainer, Pod, Record, ResizeState, Run, RunningSnapshot, Saved, ShardCopies, ShardCopy,
+    Snapshot, Sources, Unknown, Unreturnable, Voting,
 };
 pub use snapshot::{are_master_eligible, exec_manager, holds_data, snapshot_schema};
 pub use stayput_pod_update::{Change, GivenSettings, PodPatch, PodUpdate, Settings, UpdateStep};

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
+use crate::annotation::ACTUAL_REVISION;
 use crate::{AllocationBefore, Change, Code, Ledger, Marker, Request};
 use stayput_api::{ConfigChoice, DrainRequest, Span, StartRequest, StopRequest};
 
@@ -206,10 +207,12 @@ pub enum Action {
 }
 
 impl Action {
-    /// True if the action gives a pod the label of another revision. Digests of its container's sources
-    /// are written by the same kind of patch.
+    /// True if the action gives a pod the label of another revision, and the pod is as that says. Digests of
+    /// its container's sources are written by the same kind of patch.
     pub fn gives_revision(&self) -> bool {
-        matches!(self, Self::PatchMetadata { labels, .. } if labels.contains_key(REVISION_LABEL))
+        let Self::PatchMetadata { labels, annotations, .. } = self else { return false };
+        let actual = annotations.get(ACTUAL_REVISION);
+        labels.contains_key(REVISION_LABEL) && actual.is_none_or(|change| change.wanted.is_none())
     }
 
     /// Uid of the pod that the action changes; an event is about a pod, and does not change it.

@@ -25,7 +25,9 @@ pub use engine::{
 };
 pub use manager::{LastExit, LastRequest, Manager, Run};
 pub use node_sets::{LeavingShards, NodeSet, NodeSets};
-pub use pod::{ContainerWaiting, DataPlace, LivePod, OtherContainer, ResizeState, Unreturnable};
+pub use pod::{
+    ContainerWaiting, DataPlace, LabelAhead, LivePod, OtherContainer, ResizeState, Unreturnable,
+};
 pub use pod::{Endpoint, MissingPod, NotStarted, Pod, Sources, exec_manager};
 pub(crate) use shard_copies::{NumberedCopy, Others};
 pub use shard_copies::{ShardCopies, ShardCopy};

@@ -12,7 +12,7 @@ use serde_json::Value;
 use stayput_kube_access::pod::Owner;
 use stayput_kube_access::stateful_set::{NotComparable, Set, ordinal, replaces};
 use stayput_pod_update::{resized, runs_once};
-use stayput_restart::{Change, Known, PodPatch, PodUpdate};
+use stayput_restart::{Change, Known, LabelAhead, PodPatch, PodUpdate};
 use tokio::time::Instant;
 
 use crate::apiserver::{ApiError, Apiserver};
@@ -58,9 +58,18 @@ impl Owners {
         };
         self.known.extend(join_limited(due.into_iter().map(read).collect()).await);
         self.updates = pods.iter().any(|pod| pod.live.is_some());
-        let needed = pods.iter().filter(|pod| pod.live.is_some()).flat_map(|pod| self.pair(pod));
-        let needed: BTreeSet<Key> = needed.flatten().collect();
+        let needed = pods.iter().filter(|pod| pod.live.is_some());
+        let needed: BTreeSet<Key> = needed.flat_map(|pod| self.needed(pod)).collect();
         self.templates.read(api, namespace, &needed).await;
+    }
+
+    /// The revisions that the update of a pod, or its way back, is decided from.
+    fn needed(&self, pod: &PodFacts) -> impl Iterator<Item = Key> {
+        let ahead = pod.owner.as_ref().filter(|owner| owner.is_label_ahead());
+        let ahead = ahead.into_iter().flat_map(|owner| {
+            [&owner.label, &owner.revision].map(|name| (owner.uid.clone(), name.clone()))
+        });
+        self.pair(pod).into_iter().flatten().chain(ahead)
     }
 
     /// The actual and the wanted revision of a pod, if they differ.
@@ -77,7 +86,7 @@ impl Owners {
     pub(super) fn outdated(&self, pod: &PodFacts) -> Option<String> {
         let owner = pod.owner.as_ref()?;
         match &self.known.get(&owner.name)?.1 {
-            Ok(set) => replaces(set.as_ref()?, &pod.namespace, &pod.name, &owner.revision),
+            Ok(set) => replaces(set.as_ref()?, &pod.namespace, &pod.name, &owner.label),
             Err(error) => Some(format!(
                 "cannot find out whether the owner of {} is about to replace it: {error}",
                 pod.name
@@ -85,14 +94,26 @@ impl Owners {
         }
     }
 
-    /// Names of the StatefulSets of operators that want another revision than some of their pods have.
+    /// Names of the StatefulSets of operators that want another revision than the labels of some of their pods
+    /// have.
     pub(super) fn replaced_by_operators(&self, pods: &[Arc<PodFacts>]) -> BTreeSet<String> {
-        let is_replaced = |pod: &&Arc<PodFacts>| {
-            let set = self.set_of(pod);
-            set.is_some_and(|set| set.operator.is_some()) && self.pair(pod).is_some()
-        };
-        let owner = |pod: &Arc<PodFacts>| Some(pod.owner.as_ref()?.name.clone());
-        pods.iter().filter(is_replaced).filter_map(owner).collect()
+        let replaced = pods.iter().filter_map(|pod| {
+            let owner = pod.owner.as_ref()?;
+            let set = self.set(owner).ok().filter(|set| set.operator.is_some())?;
+            let is_replaced = !owner.label.is_empty() && set.wanted().ok()? != owner.label;
+            is_replaced.then(|| owner.name.clone())
+        });
+        replaced.collect()
+    }
+
+    /// The label of a pod that is ahead of it, and the way back.
+    pub(super) fn ahead(&self, pod: &PodFacts) -> Option<LabelAhead> {
+        let owner = pod.owner.as_ref().filter(|owner| owner.is_label_ahead())?;
+        let live = pod.live.as_ref()?;
+        let way = [owner.label.as_str(), owner.revision.as_str()];
+        let back = self.set(owner).and_then(|set| self.templates.back(set, pod, live, way));
+        let back = back.map_err(|error| unknown(format!("{}: {error}", pod.name)));
+        Some(LabelAhead { revision: owner.label.clone(), back })
     }
 
     /// The update that brings the pod to its owner's template; `None` if it is made from that, or if no
@@ -121,7 +142,7 @@ impl Owners {
                 return Err(NotComparable::NoRevision.into());
             }
             let pair = [owner.revision.as_str(), wanted];
-            let differs = pair[0] != pair[1];
+            let differs = pair[0] != pair[1] || owner.label != wanted;
             let templates = &mut self.templates;
             let update = || templates.update(&set, pod, live, pair, container, data_paths);
             differs.then(update).transpose()
@@ -191,10 +212,10 @@ impl Owners {
     }
 }
 
-/// The changes that bring a pod from one template to another. Leaves out values that the pod has already, but
-/// not an image: an update that ended in the middle may have left it, and its container need not run.
-fn patch([from, to]: [&Value; 2], pod: &PodFacts, live: &LiveFacts) -> PodPatch {
-    let mut patch = PodPatch {
+/// The changes of labels and annotations that bring a pod from one template to another. Leaves out values that the
+/// pod has already.
+fn metadata([from, to]: [&Value; 2], pod: &PodFacts, live: &LiveFacts) -> PodPatch {
+    PodPatch {
         labels: changes(&from["metadata"]["labels"], &to["metadata"]["labels"], &pod.labels),
         annotations: changes(
             &from["metadata"]["annotations"],
@@ -202,7 +223,14 @@ fn patch([from, to]: [&Value; 2], pod: &PodFacts, live: &LiveFacts) -> PodPatch 
             &live.annotations,
         ),
         ..PodPatch::default()
-    };
+    }
+}
+
+/// The changes that bring a pod from one template to another, beside those of its metadata. Leaves out sizes that the
+/// pod has already, but not an image: an update that ended in the middle may have left it, and its container need not
+/// run.
+fn patch([from, to]: [&Value; 2], metadata: PodPatch, live: &LiveFacts) -> PodPatch {
+    let mut patch = metadata;
     for list in ["containers", "initContainers"] {
         for wanted in to["spec"][list].as_array().into_iter().flatten() {
             let name = wanted["name"].as_str().unwrap_or_default();

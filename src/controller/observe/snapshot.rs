@@ -9,8 +9,8 @@ use kube::api::ObjectMeta;
 use kube::core::{Selector, SelectorExt};
 use stayput_kube_access::cluster::{SearchCluster, SearchClusterSpec};
 use stayput_restart::{
-    Cluster, KnownConfigs, Ledger, LivePod, Operator, Pod, Snapshot, Sources, Time, Unknown,
-    annotation,
+    Cluster, KnownConfigs, LabelAhead, Ledger, LivePod, Operator, Pod, Snapshot, Sources, Time,
+    Unknown, annotation,
 };
 use tokio::time::Instant;
 
@@ -97,6 +97,11 @@ pub(crate) fn refresh(
             endpoint: known.endpoint.clone(),
             unserved_since: known.unserved_since,
             update: known.update.clone(),
+            ahead: ahead(facts).map(|label| {
+                let back = known.ahead.as_ref().map(|known| known.back.clone());
+                let back = back.unwrap_or_else(|| Err(unknown("its way back is not read yet")));
+                Box::new(LabelAhead { revision: label.to_owned(), back })
+            }),
             live: live(facts, port, &[]).map(|live| {
                 let data = known.live.as_ref().map(|known| known.data).unwrap_or_default();
                 Box::new(LivePod { data, ..*live })
@@ -162,6 +167,7 @@ pub(super) fn pod(facts: &PodFacts) -> Pod {
         endpoint: Err(unknown("not read: its manager does not drain")),
         unserved_since: None,
         update: Ok(None),
+        ahead: None,
         live: None,
         undeletable: None,
         unchangeable: None,
@@ -184,6 +190,11 @@ pub(super) fn live(
     let live = facts.live.as_ref()?;
     let data = live.data_place(container, data_paths);
     Some(Box::new(LivePod { data, ..live.for_decisions(revision, container) }))
+}
+
+/// The revision in the label of a pod that was made from another one.
+fn ahead(facts: &PodFacts) -> Option<&str> {
+    facts.owner.as_ref().filter(|owner| owner.is_label_ahead()).map(|owner| owner.label.as_str())
 }
 
 /// The other SearchClusters that select pods of this one.

@@ -151,6 +151,7 @@ impl Facts {
         let of_template = self.owners.update(facts, manager, data_paths);
         let container = facts.engine_container(manager);
         pod.update = self.content.added_to(of_template, facts, container, &checked.policy);
+        pod.ahead = self.owners.ahead(facts).map(Box::new);
         pod.not_started = facts.not_started(manager);
         pod.replace_unstarted(&checked.policy);
         dry_runs.replace_refused(&checked.policy, facts, &mut pod);

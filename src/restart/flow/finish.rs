@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::changes::Changes;
+use crate::flow::labels::are_ahead;
 use crate::flow::observed::is_deleted_with_its_pods;
 use crate::flow::phases::{StalePhases, result_of, stale_phases, stale_phases_at_deletion};
 use crate::flow::requests::drift::remember_reverted;
@@ -124,12 +125,16 @@ pub(crate) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Chang
         ledger.queued.is_some()
             || !ledger.kept_stopped.is_empty()
             || removed.any(|one| one.may_come_again(context.snapshot.now))
+            || are_ahead(context, ledger)
             || marks().any(|marks| marks.is_to_be_stopped)
     };
     if may_arrive_late || (!cluster.deleting && may_be_needed()) {
         return Changes::default();
     }
-    let shows = context.index.marked_pods().filter(|(_, marks)| marks.shown.is_some());
+    let shows = context
+        .index
+        .marked_pods()
+        .filter(|(pod, marks)| marks.shown.is_some() || pod.ahead.is_some());
     let mut nodes = shows.map(|(pod, _)| pod.node.as_str()).peekable();
     if nodes.peek().is_none() {
         return Changes::action(Action::RemoveFinalizer);

@@ -179,7 +179,7 @@ fn wait_for_patches<'a>(
             nodes.for_each(|node| names.add(node));
             let phase = humantime::format_duration(Duration::from_millis(phase));
             StalePhases::GivenUp(format!(
-                "the pods of {names} still show an old phase: they could not be patched for {phase}"
+                "the pods of {names} still show an old phase or revision: they could not be patched for {phase}"
             ))
         }
         None if now.since(from) >= phase => StalePhases::Late,

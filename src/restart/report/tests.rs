@@ -70,6 +70,7 @@ fn pod(name: &str) -> Pod {
         operator: None,
         unserved_since: None,
         update: Ok(None),
+        ahead: None,
         live: None,
         ignores_change: false,
         config_from: vec![],

@@ -76,6 +76,9 @@ pub struct Pod {
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Option<PodUpdate>>")]
     pub update: Known<Option<PodUpdate>>,
+    /// Its label, if that names another revision than it was made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<Box<LabelAhead>>,
     /// The parts of its spec and status that an update needs, if templates are carried out here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Box<LivePod>>,
@@ -239,11 +242,24 @@ pub struct Unreturnable {
     pub why: String,
 }
 
+/// The label of an operator's pod that names a revision which the pod was not made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LabelAhead {
+    /// The revision in the label.
+    pub revision: String,
+    /// The other labels and the annotations that change when the label goes back to the revision that the pod was
+    /// made from.
+    #[serde(with = "known")]
+    #[schemars(with = "known::Written<PodPatch>")]
+    pub back: Known<PodPatch>,
+}
+
 /// State of a pod that is to be updated; read only while its cluster updates pods.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LivePod {
-    /// The revision of its owner that its label names.
+    /// The revision of its owner that it was made from.
     pub revision: String,
     /// Images in its spec, by container.
     pub images: BTreeMap<String, String>,

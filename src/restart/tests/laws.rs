@@ -98,8 +98,8 @@ impl Laws {
             if judged.by != US {
                 self.interfered.insert(judged.uid.clone());
                 let pod = world.pods.iter().find(|pod| pod.uid == judged.uid);
-                let labelled = pod.map(|pod| (judged.uid, pod.living.labelled.clone()));
-                self.interrupted.extend(labelled);
+                let actual = pod.map(|pod| (judged.uid, pod.living.actual.clone()));
+                self.interrupted.extend(actual);
                 continue;
             }
             let (Verdict::Accepted, Some(sequence)) = (&judged.verdict, judged.sequence) else {
@@ -394,8 +394,8 @@ impl Laws {
             let stays = update.as_ref().is_some_and(|fixed| !fixed.stays.is_empty());
             let pod = world.pods.iter().find(|pod| stays && pod.uid == *uid);
             let pod = pod.filter(|pod| pod.living.why_mislabelled().is_some());
-            let labelled = pod.map(|pod| (uid.clone(), pod.living.labelled.clone()));
-            self.interrupted.extend(labelled);
+            let actual = pod.map(|pod| (uid.clone(), pod.living.actual.clone()));
+            self.interrupted.extend(actual);
         }
     }
 
@@ -428,7 +428,7 @@ impl Laws {
         }
         wrong.extend(world.pods.iter().flat_map(|pod| pod.killed.clone()));
         for pod in world.pods.iter().filter(|pod| !pod.gone && pod.living.is_read) {
-            let is_left = self.interrupted.get(&pod.uid) == Some(&pod.living.labelled);
+            let is_left = self.interrupted.get(&pod.uid) == Some(&pod.living.actual);
             if let Some(why) = pod.living.why_mislabelled().filter(|_| !is_left) {
                 wrong.push(format!("S3: {} {why}", pod.name));
             }

@@ -36,6 +36,7 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
             Action::Stop { uid, sequence, resume, exit, .. } => {
                 updates::fits(&facts, uid, &mut wrong);
                 updates::exit(&facts, uid, *sequence, *exit, &mut wrong);
+                updates::stop(&facts, uid, &mut wrong);
                 requests::stop(&facts, plan, uid, *sequence, &mut wrong);
                 requests::resume(&facts, uid, *sequence, resume.as_ref(), &mut wrong);
             }
@@ -71,8 +72,8 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
                     wrong.push(format!("an event without a message: {event:?}"));
                 }
             }
-            Action::PatchMetadata { uid, labels, .. } => {
-                updates::metadata(&facts, uid, labels, &mut wrong);
+            Action::PatchMetadata { uid, labels, annotations } => {
+                updates::metadata(&facts, uid, labels, annotations, &mut wrong);
             }
             Action::PatchImages { uid, images } => {
                 updates::patch(&facts, uid, images, updates::Field::Images, &mut wrong);

@@ -212,7 +212,10 @@ pub(crate) fn describe(pod: &SimPod, world: &World) -> String {
         line += ", in";
     }
     if pod.living.is_read {
-        line += &format!(", {}", crate::tests::world::template::revision(&pod.living.labelled));
+        line += &format!(", {}", crate::tests::world::template::revision(&pod.living.actual));
+        if let Some(ahead) = pod.living.ahead() {
+            line += &format!(", labelled {}", ahead.revision);
+        }
     }
     if pod.living.is_without_container() {
         line += ", no container";

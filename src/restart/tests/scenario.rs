@@ -266,6 +266,11 @@ scenarios! {
     marker_is_gone // proves RESTART-46
     operator_replaces // proves RESTART-151
     operator_replaces_before // proves RESTART-152
+    operator_template // proves UPDATE-105
+    operator_template_deleted // proves UPDATE-107
+    operator_template_edited // proves UPDATE-105
+    operator_template_given_up // proves UPDATE-106
+    operator_template_off // proves UPDATE-107
     queued_for_the_last_node // proves RESTART-144
     record_deleted // proves RESTART-125
     role_of_a_node_down // proves RULE-15

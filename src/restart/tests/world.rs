@@ -152,6 +152,7 @@ impl World {
             self.happened("tool", "writes its phase on the SearchCluster");
         }
         for pod in &mut self.pods {
+            pod.is_seen_by_its_operator(now);
             pod.follow_drain(now);
             pod.apply_phase(now);
         }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 use stayput_pod_update::{Abilities, Update, UpdateStep, container_settings};
-use stayput_restart::{GivenSettings, PodUpdate};
+use stayput_restart::{GivenSettings, PodPatch, PodUpdate};
 use tokio::time::Instant;
 
 use crate::apiserver::{ApiError, Apiserver};
 use crate::concurrency::join_limited;
-use crate::observe::owners::patch;
+use crate::observe::owners::{metadata, patch};
 use crate::pods::{LiveFacts, PodFacts, is_data_elsewhere};
 use stayput_kube_access::stateful_set::{NotComparable, Revision, Set, update};
 
@@ -89,7 +89,8 @@ impl Templates {
         self.abilities = None;
     }
 
-    /// The update that brings the pod from the revision `from` to `to`.
+    /// The update that brings the pod from the revision `from` to `to`. Labels and annotations come from the
+    /// revision in the pod's label.
     pub(super) fn update(
         &mut self,
         set: &Set,
@@ -105,17 +106,46 @@ impl Templates {
             None => return Err(UpdateError::NotRead(to.to_owned())),
         };
         let [actual, wanted] = [self.revision(set, from)?, self.revision(set, to)?];
+        let labelled = match &pod.owner {
+            Some(owner) if owner.is_label_ahead() => self.revision(set, &owner.label)?,
+            Some(_) | None => actual,
+        };
         let pair = [from.to_owned(), to.to_owned()];
         let key = (set.uid.clone(), pair, engine_container.to_owned(), data_paths.to_vec());
         let compared = match self.compared.get(&key) {
             Some(known) => known.clone(),
             None => fields([actual, wanted], engine_container, data_paths, abilities),
         };
-        let patch = patch([&actual.template, &wanted.template], pod, live);
+        let metadata = metadata([&labelled.template, &wanted.template], pod, live);
+        let patch = patch([&actual.template, &wanted.template], metadata, live);
         self.compared.entry(key).or_insert_with(|| compared.clone());
-        let Fields { step, because, new_container, data_elsewhere, settings } = compared;
+        let Fields { step, mut because, new_container, data_elsewhere, settings } = compared;
+        if from == to {
+            let label = pod.owner.as_ref().map_or("", |owner| &owner.label);
+            because.push(format!("its label names {label}"));
+        }
         let (from, to) = (from.to_owned(), to.to_owned());
+        // Its label may be the only difference.
+        let step = step.max(UpdateStep::Relabel);
         Ok(PodUpdate { from, to, step, because, new_container, data_elsewhere, settings, patch })
+    }
+
+    /// The metadata of a pod on its way back from the revision in its label to the one that it was made from. A
+    /// revision that is no longer kept changes nothing.
+    pub(super) fn back(
+        &self,
+        set: &Set,
+        pod: &PodFacts,
+        live: &LiveFacts,
+        [label, actual]: [&str; 2],
+    ) -> Result<PodPatch, UpdateError> {
+        match [self.revision(set, label), self.revision(set, actual)] {
+            [Ok(label), Ok(actual)] => Ok(metadata([&label.template, &actual.template], pod, live)),
+            [Err(UpdateError::NotComparable(_)), _] | [_, Err(UpdateError::NotComparable(_))] => {
+                Ok(PodPatch::default())
+            }
+            [Err(error), _] | [_, Err(error)] => Err(error),
+        }
     }
 
     /// The template of a revision, if that was read.

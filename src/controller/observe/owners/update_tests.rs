@@ -9,8 +9,9 @@ use stayput_restart::{Change, Known, PodUpdate, UpdateStep};
 use tokio::time::Instant;
 
 use super::Owners;
+use crate::apiserver::ApiError;
 use crate::pods::{PodFacts, Reading};
-use stayput_kube_access::stateful_set::Set;
+use stayput_kube_access::stateful_set::{Revision, Set};
 
 fn merge(into: &mut Value, change: &Value) {
     match change {
@@ -50,9 +51,14 @@ fn template(change: Value) -> Value {
 }
 
 fn pod(name: &str, revision: &str) -> PodFacts {
+    pod_with(name, revision, json!({}))
+}
+
+fn pod_with(name: &str, revision: &str, annotations: Value) -> PodFacts {
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {
             "name": name, "namespace": "search", "uid": name, "resourceVersion": "7",
+            "annotations": annotations,
             "labels": {"app": "logs", "tier": "hot", "controller-revision-hash": revision},
             "ownerReferences": [{
                 "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "logs", "uid": "u",
@@ -74,15 +80,17 @@ fn pod(name: &str, revision: &str) -> PodFacts {
     PodFacts::of(&pod, &Reading { updates: true, ..Reading::default() }).expect("its facts")
 }
 
+/// A revision, as it was read.
+fn revision(name: &str, template: Value) -> Result<Option<Revision>, ApiError> {
+    let revision: ControllerRevision = serde_json::from_value(json!({
+        "metadata": {"name": name}, "revision": 1, "data": {"spec": {"template": template}},
+    }))
+    .expect("a revision");
+    Ok(Some(Revision::of(&revision)))
+}
+
 /// The update of `logs-1`, of revision logs-old.
 fn update(set: Set, old: Option<Value>, new: Value) -> Known<Option<PodUpdate>> {
-    let revision = |name: &str, template: Value| {
-        let revision: ControllerRevision = serde_json::from_value(json!({
-            "metadata": {"name": name}, "revision": 1, "data": {"spec": {"template": template}},
-        }))
-        .expect("a revision");
-        Ok(Some(stayput_kube_access::stateful_set::Revision::of(&revision)))
-    };
     let mut owners = Owners::default();
     owners.known.insert("logs".into(), (Instant::now(), Ok(Some(set))));
     let key = |name: &str| ("u".to_owned(), name.to_owned());
@@ -200,11 +208,11 @@ fn what_cannot_be_compared_or_is_not_ours_says_why_and_what_to_do() {
         ),
         (
             set(json!({"metadata": {"ownerReferences": [{
-                "apiVersion": "elasticsearch.k8s.elastic.co/v1", "kind": "Elasticsearch",
+                "apiVersion": "databases.example/v1", "kind": "Database",
                 "name": "logs", "uid": "e", "controller": true,
             }]}})),
             old(),
-            vec!["belongs to Elasticsearch logs", "spec.update.mode"],
+            vec!["belongs to Database logs", "spec.update.mode"],
         ),
     ] {
         let why = why(set, old);
@@ -218,6 +226,60 @@ fn a_pod_of_the_wanted_revision_or_that_its_set_removes_lacks_nothing() {
     owners.known.insert("logs".into(), (Instant::now(), Ok(Some(set(json!({}))))));
     assert_eq!(owners.update(&pod("logs-1", "logs-new"), 9199, &[]), Ok(None));
     assert_eq!(owners.update(&pod("logs-7", "logs-old"), 9199, &[]), Ok(None), "it leaves");
+}
+
+/// ECK's set, of which the pod `logs-1` was made from `actual`, is labelled `label`, and has the tier of that.
+fn ahead(label: &str, actual: &str, tier: &str) -> (Owners, PodFacts) {
+    let eck = json!({"metadata": {"ownerReferences": [{
+        "apiVersion": "elasticsearch.k8s.elastic.co/v1", "kind": "Elasticsearch",
+        "name": "logs", "uid": "e", "controller": true,
+    }]}});
+    let mut owners = Owners::default();
+    owners.known.insert("logs".into(), (Instant::now(), Ok(Some(set(eck)))));
+    let image = |tier: &str, image: &str| {
+        template(json!({
+            "metadata": {"labels": {"tier": tier}},
+            "spec": {"containers": [{"name": "search", "image": image}]},
+        }))
+    };
+    let key = |name: &str| ("u".to_owned(), name.to_owned());
+    owners.templates.put(key("logs-old"), revision("logs-old", image("hot", "search:1")));
+    owners.templates.put(key("logs-mid"), revision("logs-mid", image("mid", "search:1")));
+    owners.templates.put(key("logs-new"), revision("logs-new", image("new", "search:2")));
+    let mut pod = pod_with("logs-1", label, json!({"stayput.dev/actual-revision": actual}));
+    pod.labels.insert("tier".into(), tier.into());
+    (owners, pod)
+}
+
+#[test] // proves UPDATE-105
+fn a_label_that_is_ahead_is_never_taken_for_the_pod() {
+    let change = |seen: &str, wanted: &str| Change {
+        seen: Some(seen.to_owned()),
+        wanted: Some(wanted.to_owned()),
+    };
+    for (label, tier, labels) in [("logs-new", "new", None), ("logs-mid", "mid", Some("mid"))] {
+        let (mut owners, pod) = ahead(label, "logs-old", tier);
+        let update = owners.update(&pod, 9199, &[]).expect("it is known").expect("it is needed");
+        assert_eq!((update.from.as_str(), update.to.as_str()), ("logs-old", "logs-new"));
+        assert_eq!(update.step, UpdateStep::Container);
+        assert_eq!(update.patch.images["search"], change("search:1", "search:2"));
+        let wanted = labels.map(|seen| change(seen, "new"));
+        assert_eq!(update.patch.labels.get("tier"), wanted.as_ref(), "from what it has");
+        let back = owners.ahead(&pod).expect("it is ahead");
+        assert_eq!(back.revision, label);
+        assert_eq!(back.back.expect("it is known").labels["tier"], change(tier, "hot"));
+    }
+}
+
+#[test] // proves UPDATE-105, UPDATE-107
+fn a_template_that_is_put_back_takes_the_label_back() {
+    let (mut owners, pod) = ahead("logs-mid", "logs-new", "mid");
+    let update = owners.update(&pod, 9199, &[]).expect("it is known").expect("it is needed");
+    assert_eq!((update.from.as_str(), update.to.as_str()), ("logs-new", "logs-new"));
+    assert_eq!(update.step, UpdateStep::Relabel);
+    assert_eq!(update.because, ["its label names logs-mid"]);
+    assert_eq!(update.patch.labels["tier"].wanted.as_deref(), Some("new"));
+    assert!(update.patch.images.is_empty());
 }
 
 #[test] // proves RESTART-127

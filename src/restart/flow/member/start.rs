@@ -7,11 +7,12 @@ use crate::flow::answers::{
     was_refused,
 };
 use crate::flow::engine::clean_up;
+use crate::flow::labels::relabel;
 use crate::flow::member::replaced::may_be_replaced;
 use crate::flow::member::stop::{describe, end_drain, resume_on};
 use crate::flow::member::until_recovered;
 use crate::flow::member::update::container::why_others_are_not_ready;
-use crate::flow::member::update::{self, is_carried_out, relabel, until_carried_out};
+use crate::flow::member::update::{self, is_carried_out, until_carried_out};
 use crate::flow::observed::{expected_now, has_joined, is_over_time};
 use crate::flow::requests::configs::why_not_started;
 use crate::flow::turn::{GiveBack, Turn, TurnView, wait};

@@ -3,8 +3,8 @@
 //! to stop.
 
 use crate::changes::Changes;
+use crate::flow::labels::relabel;
 use crate::flow::member::update::frozen_update::{due_images, due_resources, why_not_allowed};
-use crate::flow::member::update::relabel;
 use crate::flow::observed::{is_to_be_stopped, not_outside_windows};
 use crate::flow::requests::configs::{before, follow, remember_all};
 use crate::flow::requests::{open_own, short_id, try_of};

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::changes::Changes;
 use crate::flow::debts::starts::is_waited_for;
+use crate::flow::labels::{relabel, until_ahead};
 use crate::flow::member::update::frozen_update::{
     BY_UPDATE, planned_update, why_left_out, why_not_allowed,
 };
-use crate::flow::member::update::relabel;
 use crate::flow::observed::not_outside_windows;
 use crate::flow::requests::configs::{before, content, follow};
 use crate::flow::requests::drift::bring_to_template;
@@ -106,6 +106,7 @@ fn wanted_updates<'a>(
             Ok(None) => continue,
             Ok(Some(update)) => update,
         };
+        let live = pod.live.as_ref();
         if let (Some(not_started), Err(_)) = (&pod.not_started, &pod.manager) {
             changes.merge(bring_to_template(context, pod, not_started, update));
             continue;
@@ -114,6 +115,8 @@ fn wanted_updates<'a>(
             changes.wait(&pod.uid, Code::UpdateNotAllowed, why);
         } else if update.step == UpdateStep::Relabel && !context.snapshot.cluster.paused {
             changes.merge(relabel_at_once(pod, update));
+        } else if let Some(Err(blocker)) = live.map(|live| until_ahead(pod, live, update)) {
+            changes.block(&pod.uid, blocker);
         } else if is_idle
             && why_left_out(context, ledger, pod).is_none()
             && planned_update(context.policy, Strategy::Rolling, pod).is_some()

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::facts::Input;
 use super::ledger_writes::should_be_stopped;
+use crate::annotation::ACTUAL_REVISION;
 use crate::{Change, LivePod, Member, MemberStep, Pod, PodPatch, PodUpdate, Restart, UpdateStep};
 use stayput_api::{Desired, State};
 
@@ -100,24 +101,42 @@ pub(super) fn patch(
     }
 }
 
-/// The label of the revision says that all of it is there.
+/// The label of the revision says that all of it is there; of an operator's pod the annotation says otherwise.
 pub(super) fn metadata(
     facts: &Input,
     uid: &str,
     labels: &BTreeMap<String, Change>,
+    annotations: &BTreeMap<String, Change>,
     wrong: &mut Vec<String>,
 ) {
     let Some((pod, live)) = living(facts, uid, wrong) else { return };
     let name = &pod.name;
-    let Some(label) = labels.get(REVISION) else {
+    let now = pod.ahead.as_ref().map_or(&live.revision, |ahead| &ahead.revision);
+    let label = labels.get(REVISION);
+    let actual = annotations.get(ACTUAL_REVISION);
+    if let Some(label) = label.filter(|label| label.seen.as_ref() != Some(now)) {
+        wrong.push(format!("{name}: its revision was not seen as {:?}", label.seen));
+    }
+    if label.is_none() && actual.is_none() {
         // It may have its revision, and lack the note of what its container was started with.
         if !labels.is_empty() {
             wrong.push(format!("S12: {name} is labelled without its revision"));
         }
         return;
+    }
+    let named = label.and_then(|label| label.wanted.as_ref()).unwrap_or(now);
+    let says = match actual.map(|change| &change.wanted) {
+        Some(Some(actual)) => actual,
+        None if pod.ahead.is_some() => &live.revision,
+        Some(None) | None => named,
     };
-    if label.seen.as_deref() != Some(&*live.revision) {
-        wrong.push(format!("{name}: its revision was not seen as {:?}", label.seen));
+    // What it was made from does not change.
+    if *says == live.revision {
+        return if named == says {
+            back(facts, pod, wrong);
+        } else {
+            ahead(facts, pod, named, wrong);
+        };
     }
     let member = facts.member(uid).filter(|member| member.is_under_way());
     let owed = facts.start_debt(uid).and_then(|debt| debt.update.as_ref());
@@ -156,14 +175,67 @@ pub(super) fn metadata(
         wrong.push(format!("S12: {name} is labelled and nothing asks for it"));
         return;
     };
-    if label.wanted.as_ref() != Some(&update.to) {
-        wrong.push(format!("S12: {name} is labelled {:?}, not {}", label.wanted, update.to));
+    if *says != update.to {
+        wrong.push(format!("S12: {name} is labelled {says:?}, not {}", update.to));
     }
     if lacks(&update.patch.images, &live.images) {
         wrong.push(format!("S3: {name} is labelled and has other images"));
     }
     if update.step == UpdateStep::Resize && lacks(&update.patch.resources, &live.resources) {
         wrong.push(format!("S3: {name} is labelled and has another size"));
+    }
+}
+
+/// Only of an operator's pod, to what its owner wants, by a step that is allowed and keeps the pod.
+fn ahead(facts: &Input, pod: &Pod, label: &str, wrong: &mut Vec<String>) {
+    let name = &pod.name;
+    let update = pod.update.as_ref().ok().and_then(Option::as_ref);
+    let may = update.is_some_and(|update| {
+        label == update.to
+            && update.step < UpdateStep::Replace
+            && facts.policy.update.contains(&update.step)
+    });
+    if !may || pod.operator.is_none() {
+        wrong.push(format!("S14: {name} is labelled ahead, and nothing brings it there"));
+    }
+    let cluster = &facts.snapshot.cluster;
+    if !cluster.finalizer || cluster.deleting || !cluster.overlaps.is_empty() {
+        wrong.push(format!("S14: {name} is labelled ahead, and nobody sets that back"));
+    }
+}
+
+/// Only while nothing is under way, and nobody brings the pod to the revision in its label.
+fn back(facts: &Input, pod: &Pod, wrong: &mut Vec<String>) {
+    let update = pod.update.as_ref().ok().and_then(Option::as_ref);
+    let is_brought = update.is_some_and(|update| {
+        (UpdateStep::Restart..UpdateStep::Replace).contains(&update.step)
+            && facts.policy.update.contains(&update.step)
+            && pod.unchangeable.is_none()
+    });
+    let member = facts.member(&pod.uid).filter(|member| member.is_under_way());
+    if is_brought && !facts.snapshot.cluster.deleting && facts.start_debt(&pod.uid).is_none() {
+        wrong.push(format!("S14: the label of {} goes back, and its update is to come", pod.name));
+    }
+    if member.is_some_and(|member| member.step == MemberStep::Restarting) && !is_brought {
+        let is_relabelled = update.is_some_and(|update| update.step == UpdateStep::Relabel);
+        if !is_relabelled {
+            wrong.push(format!("S14: the label of {} goes back under way", pod.name));
+        }
+    }
+}
+
+/// An operator would delete a pod that is not ready and has an old label.
+pub(super) fn stop(facts: &Input, uid: &str, wrong: &mut Vec<String>) {
+    let Some(pod) = facts.pod(uid) else { return };
+    let member = facts.member(uid).filter(|member| member.step == MemberStep::Restarting);
+    let fixed = member.and_then(|member| member.update.as_ref());
+    let fixed = fixed.filter(|fixed| fixed.update.step < UpdateStep::Replace);
+    let (Some(fixed), Some(live), true) = (fixed, &pod.live, pod.operator.is_some()) else {
+        return;
+    };
+    let label = pod.ahead.as_ref().map_or(&live.revision, |ahead| &ahead.revision);
+    if *label != fixed.update.to {
+        wrong.push(format!("S14: {} is stopped, and its label is old", pod.name));
     }
 }
 

@@ -31,7 +31,14 @@ pub(crate) fn describe_action(action: &Action) -> String {
             };
             format!("patch {uid}: {}", changes.iter().map(describe).collect::<Vec<_>>().join(", "))
         }
-        Action::PatchMetadata { uid, labels, .. } => format!("label {uid}: {}", values(labels)),
+        Action::PatchMetadata { uid, labels, annotations } => {
+            let made_from = match annotations.get(annotation::ACTUAL_REVISION) {
+                Some(Change { wanted: Some(revision), .. }) => format!(", made from {revision}"),
+                Some(_) => ", made from that".to_owned(),
+                None => String::new(),
+            };
+            format!("label {uid}: {}{made_from}", values(labels))
+        }
         Action::PatchImages { uid, images } => format!("images of {uid}: {}", values(images)),
         Action::Resize { uid, resources } => format!("resize {uid}: {}", values(resources)),
         Action::DeletePod { uid } => format!("delete {uid}"),
@@ -141,7 +148,7 @@ impl World {
             Action::PatchPod { uid, changes } => self.patch(uid, changes),
             Action::PatchMetadata { uid, labels, annotations } => {
                 let known = self.templates.clone();
-                self.living(uid, |pod, _| pod.living.relabel(labels, annotations, &known))
+                self.living(uid, |pod, _| pod.relabel(labels, annotations, &known))
             }
             Action::PatchImages { uid, images } => {
                 self.living(uid, |pod, now| pod.living.patch_images(images, now))

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::machine::Machine;
-use super::template::{self, Living};
-use crate::{Endpoint, Known, Manager, Operator, Pod, Sources, Time, Unknown, annotation};
+use super::template::{self, Living, Template};
+use crate::{Change, Endpoint, Known, Manager, Operator, Pod, Sources, Time, Unknown, annotation};
 
 /// The longest time until the kubelet syncs a pod's volumes by itself, in milliseconds.
 const KUBELET: u64 = 80_000;
@@ -13,6 +13,9 @@ const NUDGED: u64 = 1_000;
 
 /// Until an owner has made another pod, in milliseconds.
 const REMADE: u64 = 2_000;
+
+/// Until an operator acts on what it sees, in milliseconds.
+const OPERATOR: u64 = 1_000;
 
 /// From the begin of a drain until EndpointSlices show the pod as not ready, in milliseconds.
 const PROBED: u64 = 1_000;
@@ -61,6 +64,8 @@ pub(crate) struct SimPod {
     pub(crate) has_refused: bool,
     /// A patch of ours arrived after the SearchCluster was gone.
     pub(crate) patched_late: bool,
+    /// When its operator deletes it.
+    operator_at: Option<u64>,
     /// When its owner makes another one in its place.
     remade_at: Option<u64>,
     /// What the kubelet did to an engine that ran.
@@ -98,6 +103,7 @@ impl SimPod {
             refuses_patches: false,
             has_refused: false,
             patched_late: false,
+            operator_at: None,
             remade_at: None,
             killed: Vec::new(),
             mount_is_stuck: false,
@@ -134,6 +140,24 @@ impl SimPod {
         }
     }
 
+    /// A patch of labels and annotations.
+    pub(crate) fn relabel(
+        &mut self,
+        labels: &BTreeMap<String, Change>,
+        annotations: &BTreeMap<String, Change>,
+        known: &[Template],
+    ) -> bool {
+        if !self.living.relabel(labels, annotations, known) {
+            return false;
+        }
+        self.annotations.remove(annotation::ACTUAL_REVISION);
+        let actual = annotations.get(annotation::ACTUAL_REVISION);
+        let ahead = self.living.ahead().map(|_| template::revision(&self.living.actual));
+        debug_assert!(actual.is_none_or(|change| change.wanted == ahead));
+        self.annotations.extend(ahead.map(|name| (annotation::ACTUAL_REVISION.to_owned(), name)));
+        true
+    }
+
     /// Its object was patched, so the kubelet syncs it.
     pub(crate) fn was_patched(&mut self, now: u64) {
         if let Some(at) = &mut self.kubelet_at {
@@ -152,7 +176,8 @@ impl SimPod {
         let kubelet = self.kubelet_at.filter(|_| !self.mount_is_stuck);
         let probed = self.drains_since.map(|since| since + PROBED).filter(|at| *at > now);
         let sidecar = &self.living.sidecar;
-        let living = [self.living.kubelet_at, self.living.back_at, self.remade_at];
+        let living =
+            [self.living.kubelet_at, self.living.back_at, self.remade_at, self.operator_at];
         let living = living.into_iter().chain([sidecar.kubelet_at, sidecar.back_at]);
         if self.gone && self.remade_at.is_some() {
             return self.remade_at;
@@ -177,6 +202,11 @@ impl SimPod {
         }
         if self.remade_at.is_some_and(|at| at <= now) {
             self.is_remade(now);
+            return;
+        }
+        if self.operator_at.is_some_and(|at| at <= now) {
+            self.operator_at = None;
+            self.is_deleted(now);
             return;
         }
         self.machine.wake(now);
@@ -228,6 +258,15 @@ impl SimPod {
         self.gone = true;
         self.absent_since.get_or_insert(now);
         self.remade_at = Some(now + REMADE);
+    }
+
+    /// Its operator deletes it soon if it has an old label and is not ready. A healthy pod it leaves alone, by its
+    /// budget.
+    pub(crate) fn is_seen_by_its_operator(&mut self, now: u64) {
+        let is_old = self.living.labelled != self.living.wanted;
+        let is_down = self.machine.up(now).is_none() && !self.terminating && !self.gone;
+        let is_deleted = self.operator.is_some() && self.living.is_read && is_old && is_down;
+        self.operator_at = is_deleted.then(|| self.operator_at.unwrap_or(now + OPERATOR));
     }
 
     /// It is deleted, and no owner makes another one.
@@ -339,6 +378,7 @@ impl SimPod {
                 .filter(|_| self.endpoint(now) == Ok(Endpoint::NotReady))
                 .map(Time),
             update: Ok(self.living.lacks()),
+            ahead: self.living.ahead(),
             undeletable: self.living.why_it_is_not_deleted(),
             unchangeable: self.living.why_it_is_not_changed(),
             // Only the ledger says what is to be set back.

@@ -6,7 +6,8 @@ mod observed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::sidecar::Sidecar;
-use crate::{Change, GivenSettings, PodPatch, PodUpdate, Settings, UpdateStep};
+use crate::annotation::ACTUAL_REVISION;
+use crate::{Change, GivenSettings, LabelAhead, PodPatch, PodUpdate, Settings, UpdateStep};
 
 /// Until the kubelet sees a change of a pod, in milliseconds.
 const SEEN: u64 = 500;
@@ -151,6 +152,8 @@ pub(crate) struct Limits {
 pub(crate) struct Living {
     /// Templates are read.
     pub(crate) is_read: bool,
+    /// The template that it was made from, or changed to.
+    pub(crate) actual: Template,
     /// The template of the revision that its label names.
     pub(crate) labelled: Template,
     /// The template that its owner wants.
@@ -182,6 +185,7 @@ impl Living {
     pub(crate) fn new(template: &Template) -> Self {
         Self {
             is_read: false,
+            actual: template.clone(),
             labelled: template.clone(),
             wanted: template.clone(),
             version: 1,
@@ -202,6 +206,11 @@ impl Living {
         }
     }
 
+    /// Templates are read; in any case of a pod whose label is ahead.
+    pub(crate) fn reads(&self) -> bool {
+        self.is_read || self.actual != self.labelled
+    }
+
     /// The pod that its owner makes in its place.
     pub(crate) fn remade(&self) -> Self {
         let made = Self::new(&self.wanted);
@@ -217,7 +226,7 @@ impl Living {
 
     /// Why the pod that its owner would make in its place fits nowhere, if another one is to come.
     pub(crate) fn why_it_would_not_fit(&self) -> Option<String> {
-        let update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
+        let update = self.update().filter(|_| self.reads())?;
         let memory = &self.wanted["memory"];
         if update.step == UpdateStep::Resize && self.limits.no_room.contains(memory) {
             return Some(format!("its Kubernetes node has no room for {memory} of memory"));
@@ -228,7 +237,7 @@ impl Living {
 
     /// Why the apiserver would not delete it, if another one is to come.
     pub(crate) fn why_it_is_not_deleted(&self) -> Option<String> {
-        let update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
+        let update = self.update().filter(|_| self.reads())?;
         let is_asked = self.limits.is_kept && update.step == UpdateStep::Replace;
         is_asked.then(|| "pods are forbidden to be deleted: apply deploy/replace".to_owned())
     }
@@ -236,12 +245,12 @@ impl Living {
     /// The uids of its volume claims.
     pub(crate) fn claim_uids(&self) -> BTreeMap<String, String> {
         let uid = || ("data".to_owned(), format!("claim-{}", self.claim));
-        self.is_read.then(uid).into_iter().collect()
+        self.reads().then(uid).into_iter().collect()
     }
 
     /// Why the apiserver would not change images or sizes, if others are wanted.
     pub(crate) fn why_it_is_not_changed(&self) -> Option<String> {
-        let update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
+        let update = self.update().filter(|_| self.reads())?;
         let is_asked = self.limits.is_fixed && update.step != UpdateStep::Relabel;
         let is_resized = update.step == UpdateStep::Resize && self.memory != self.wanted["memory"];
         if is_resized && self.limits.refused.contains(&self.wanted["memory"]) {
@@ -266,9 +275,39 @@ impl Living {
         refused.any(|size| sizes.values().any(|change| change.wanted == size))
     }
 
+    /// How it gets to what its owner wants. Its labels are those of the revision in its label.
+    fn update(&self) -> Option<PodUpdate> {
+        let labels = update(&self.labelled, &self.wanted);
+        let mut update = update(&self.actual, &self.wanted).or_else(|| {
+            let to = revision(&self.wanted);
+            labels.clone().map(|label| PodUpdate {
+                from: to.clone(),
+                to,
+                step: UpdateStep::Relabel,
+                because: vec![format!("its label names {}", revision(&self.labelled))],
+                new_container: false,
+                settings: None,
+                patch: PodPatch::default(),
+                ..label
+            })
+        })?;
+        let PodPatch { labels, annotations, .. } =
+            labels.map(|label| label.patch).unwrap_or_default();
+        update.patch = PodPatch { labels, annotations, ..update.patch };
+        Some(update)
+    }
+
+    /// Its label, if that is ahead of it.
+    pub(crate) fn ahead(&self) -> Option<Box<LabelAhead>> {
+        let back = update(&self.labelled, &self.actual)?.patch;
+        let back =
+            PodPatch { labels: back.labels, annotations: back.annotations, ..PodPatch::default() };
+        Some(Box::new(LabelAhead { revision: revision(&self.labelled), back: Ok(back) }))
+    }
+
     /// What it lacks, with the images that a dry run has told.
     pub(crate) fn lacks(&self) -> Option<PodUpdate> {
-        let mut update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
+        let mut update = self.update().filter(|_| self.reads())?;
         if self.limits.mirrors {
             for change in update.patch.images.values_mut() {
                 change.wanted = change.wanted.as_deref().map(mirrored);
@@ -383,34 +422,49 @@ impl Living {
         true
     }
 
+    /// A patch of labels and annotations; refused if the pod has others than it has seen.
     pub(crate) fn relabel(
         &mut self,
         labels: &BTreeMap<String, Change>,
         annotations: &BTreeMap<String, Change>,
         known: &[Template],
     ) -> bool {
-        let Some(change) = labels.get("controller-revision-hash") else { return false };
-        if change.seen != Some(revision(&self.labelled)) {
+        let is_ahead = self.actual != self.labelled;
+        let seen = is_ahead.then(|| revision(&self.actual));
+        let actual = annotations.get(ACTUAL_REVISION);
+        if actual.is_some_and(|change| change.seen != seen) {
             return false;
         }
-        let of = |changes: &BTreeMap<String, Change>, key: &str, field: &str| {
-            changes.get(key).is_none_or(|change| change.seen.as_ref() == self.labelled.get(field))
+        let named =
+            |name: &Option<String>| known.iter().find(|one| Some(revision(one)) == *name).cloned();
+        let mut label = self.labelled.clone();
+        if let Some(change) = labels.get("controller-revision-hash") {
+            let of = |changes: &BTreeMap<String, Change>, key: &str, field: &str| {
+                changes
+                    .get(key)
+                    .is_none_or(|change| change.seen.as_ref() == self.labelled.get(field))
+            };
+            let is_seen = change.seen == Some(revision(&self.labelled))
+                && of(labels, "team", "label")
+                && of(annotations, "restartedAt", "asked");
+            let Some(named) = named(&change.wanted).filter(|_| is_seen) else { return false };
+            label = named;
+        }
+        self.actual = match actual.map(|change| &change.wanted) {
+            Some(Some(name)) => named(&Some(name.clone())).expect("a known revision"),
+            None if is_ahead => self.actual.clone(),
+            Some(None) | None => label.clone(),
         };
-        if !of(labels, "team", "label") || !of(annotations, "restartedAt", "asked") {
-            return false;
-        }
-        let named = known.iter().find(|one| Some(revision(one)) == change.wanted);
-        let Some(named) = named else { return false };
-        self.labelled = named.clone();
+        self.labelled = label;
         self.version += 1;
         true
     }
 
-    /// Both, if the pod differs from the revision that its label names.
+    /// Both, if the pod differs from the revision that it says it was made from.
     pub(crate) fn why_mislabelled(&self) -> Option<String> {
         let is = |field: &str, value: &String| {
             let value = value.strip_prefix(MIRROR).unwrap_or(value);
-            self.labelled[field] == value
+            self.actual[field] == value
         };
         let whole = is("image", &self.image)
             && is("image", &self.running_image)
@@ -418,13 +472,13 @@ impl Living {
             && is("sidecar", &self.sidecar.running_image)
             && is("memory", &self.memory)
             && is("memory", &self.memory_in_effect);
-        (!whole).then(|| format!("is labelled {} and is {self:?}", revision(&self.labelled)))
+        (!whole).then(|| format!("says {} and is {self:?}", revision(&self.actual)))
     }
 
     /// There is room for every size, and what could not be given now is. The image and the size that
-    /// its label names are there: there is nothing that it could be set back to instead.
+    /// it was made from are there: there is nothing that it could be set back to instead.
     pub(crate) fn is_repaired(&mut self, now: u64) {
-        let own = self.labelled["image"].clone();
+        let own = self.actual["image"].clone();
         self.limits.broken_images.remove(&own);
         let is_pulled = (self.limits.bad_images.remove(&own)
             | self.limits.ending_images.remove(&own))
@@ -432,7 +486,7 @@ impl Living {
         if is_pulled && self.is_down && self.kubelet_at.is_none() {
             self.back_at.get_or_insert(now + MADE);
         }
-        let sidecars = self.labelled["sidecar"].clone();
+        let sidecars = self.actual["sidecar"].clone();
         self.limits.unready_images.remove(&sidecars);
         if self.limits.bad_images.remove(&sidecars) | self.limits.ending_images.remove(&sidecars) {
             self.sidecar.is_pulled_after_all(&sidecars, now + MADE);
@@ -444,7 +498,7 @@ impl Living {
         self.limits.would_not_fit = false;
         self.limits.is_kept = false;
         self.limits.is_fixed = false;
-        self.limits.infeasible.remove(&self.labelled["memory"]);
+        self.limits.infeasible.remove(&self.actual["memory"]);
         if !self.limits.infeasible.contains(&self.memory) {
             self.memory_in_effect.clone_from(&self.memory);
         }

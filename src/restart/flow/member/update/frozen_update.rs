@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::changes::{Check, refuse};
+use crate::flow::labels::until_ahead;
 use crate::flow::member::update::container::last_ids;
 use crate::flow::member::update::heap_before;
 use crate::flow::observed::{is_stopped_by_another, is_to_be_stopped};
@@ -73,6 +74,7 @@ pub(crate) fn freeze(
     it_fits(update.step, pod)?;
     let unknown = |message: &str| Blocker { code: Code::UpdateUnknown, message: message.into() };
     let live = pod.live.as_ref().ok_or_else(|| unknown("the state of its pod was not read"))?;
+    until_ahead(pod, live, update)?;
     if update.makes_a_container() && live.container_id.is_none() {
         return Err(unknown("the id of its manager's container is not known yet"));
     }

@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::flow::labels::relabel;
 use crate::flow::member::update::container::{describe, is_made_anew};
 use crate::flow::member::update::frozen_update::{covers, due_images, due_resources, is_managers};
-use crate::flow::member::update::relabel;
 use crate::flow::turn::{Turn, wait};
 use crate::{
     Action, Change, Code, Ledger, LivePod, Manager, Member, MemberStep, MemberUpdate, Pod,

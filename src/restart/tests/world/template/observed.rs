@@ -54,9 +54,9 @@ impl Living {
         } else {
             None
         };
-        self.is_read.then(|| {
+        self.reads().then(|| {
             Box::new(LivePod {
-                revision: revision(&self.labelled),
+                revision: revision(&self.actual),
                 images: BTreeMap::from([
                     ("engine".into(), self.image.clone()),
                     ("sidecar".into(), self.sidecar.image.clone()),
