@@ -38,6 +38,14 @@ fn with_ports(policy: &str) -> String {
     text + "    {{- range .Values.networkPolicy.egress }}\n    - {{ toJson . }}\n    {{- end }}\n"
 }
 
+/// The policy that keeps pods, with the names of the chart's values.
+fn with_names(policy: &str) -> String {
+    let (head, rest) = policy.split_once("expression: |-\n        [\n").expect("a list");
+    let (_, tail) = rest.split_once("\n        ]\n").expect("its end");
+    let names = "{{- toPrettyJson .Values.keepPods.names | nindent 8 }}";
+    format!("{head}expression: |-\n        {names}\n{tail}")
+}
+
 /// The rules of the first role in a file.
 fn rules(file: &str) -> String {
     let text = deploy(file);
@@ -61,6 +69,7 @@ fn made() -> Vec<(String, String)> {
         .collect();
     for (name, from, values) in [
         ("replace-admission-policy", "replace/admission-policy.yaml", ".Values.replace"),
+        ("keep-pods", "keep-pods/admission-policy.yaml", ".Values.keepPods.enabled"),
         (
             "searchclusters",
             "searchclusters.yaml",
@@ -68,6 +77,7 @@ fn made() -> Vec<(String, String)> {
         ),
     ] {
         let text = of_the_release(&deploy(from));
+        let text = if name == "keep-pods" { with_names(&text) } else { text };
         let text = format!("{}{{{{- if {values} }}}}\n{text}{{{{- end }}}}\n", head(from));
         made.push((format!("templates/{name}.yaml"), text));
     }

@@ -70,8 +70,9 @@ fn the_chart_makes_what_kustomize_makes() {
     };
     succeeds(&helm, &["lint", "--strict", "--namespace", "stayput", chart]);
     let declared = objects(&fs::read_to_string(deploy().join("declared.yaml")).expect("a file"));
-    let all = ["--set", "declared=true", "--set", "replace=true"];
-    let more: Objects = declared.into_iter().chain(kustomized(&kube, &["replace"])).collect();
+    let all = ["--set", "declared=true,replace=true,keepPods.enabled=true"];
+    let beside = kustomized(&kube, &["replace", "keep-pods"]);
+    let more: Objects = declared.into_iter().chain(beside).collect();
     let one = ["--set", "namespaces={search}"];
     let everywhere = ["--set", "allNamespaces=true"];
     for (values, mut wanted) in [
@@ -102,6 +103,11 @@ fn the_chart_makes_what_kustomize_makes() {
     let rules = &found[&policy]["spec"]["egress"];
     assert_eq!(rules[0]["ports"], json!([{"port": 16443, "protocol": "TCP"}]));
     assert_eq!(rules[2]["to"][0]["ipBlock"]["cidr"], "10.0.0.0/8");
+    let found = rendered(&["--set", "keepPods.enabled=true,keepPods.names={alice,search-team}"]);
+    let policy = ["ValidatingAdmissionPolicy", "", "stayput-keep-pods"].map(str::to_owned);
+    let names = found[&policy]["spec"]["variables"][0]["expression"].as_str().expect("a list");
+    let names: Value = serde_json::from_str(names).expect("a list of CEL, and JSON");
+    assert_eq!(names, json!(["alice", "search-team"]));
     // More rights for one namespace are bound there alone.
     let found = rendered(&[&one[..], &all[..]].concat());
     let kinds: Vec<&str> = found.keys().map(|[kind, ..]| kind.as_str()).collect();
@@ -120,9 +126,15 @@ fn the_chart_makes_what_kustomize_makes() {
         let printed = refused.expect_err("another namespace");
         assert!(printed.contains("in the namespace stayput alone"), "{printed}");
     }
-    for wrong in
-        ["replicas=0", "replica=3", "namespaces=search", "image.pullPolicy=always", "image.tag=1"]
-    {
+    for wrong in [
+        "replicas=0",
+        "replica=3",
+        "namespaces=search",
+        "image.pullPolicy=always",
+        "image.tag=1",
+        "keepPods=true",
+        "keepPods.names=alice",
+    ] {
         let refused = run(&helm, &["template", "any", chart, "--set", wrong]);
         let printed = refused.expect_err(wrong);
         assert!(printed.contains("schema"), "{wrong}: {printed}");

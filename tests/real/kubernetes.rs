@@ -11,6 +11,7 @@ mod eck;
 mod helm;
 mod init;
 mod install;
+mod keep_pods;
 mod killed;
 mod operators;
 mod orphans;

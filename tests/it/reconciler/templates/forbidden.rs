@@ -20,7 +20,7 @@ fn said(cluster: &SearchCluster) -> Option<String> {
     (messages.filter(|one| one.contains("cannot be deleted")).count() == 2).then_some(first)
 }
 
-#[tokio::test] // proves UPDATE-8
+#[tokio::test] // proves UPDATE-8, UPDATE-90
 async fn no_node_is_stopped_for_a_pod_that_cannot_be_deleted() {
     let fixture = Fixture::new("").await;
     let containers = Containers::run(&fixture).await;
@@ -41,6 +41,18 @@ async fn no_node_is_stopped_for_a_pod_that_cannot_be_deleted() {
     for part in ["cannot be deleted: ", "the roles of deploy/replace", "spec.nodeSelector"] {
         assert!(message.contains(part), "{message}");
     }
+    assert_eq!(fixture.processes(), processes, "no engine was stopped");
+
+    // A policy keeps the pod: its words are shown, and no roles that would not help.
+    fixture.server.clear_faults();
+    let kept = "ValidatingAdmissionPolicy 'stayput-keep-pods' with binding 'stayput-keep-pods' denied \
+                request: kubectl --namespace default label pod logs-0 stayput.dev/keep-pod-";
+    let denied = Fault::new(How::Deny(403, kept)).verb("delete").resource("pods");
+    fixture.server.inject(denied.times(u32::MAX));
+    let is_kept = |cluster: &SearchCluster| said(cluster).is_some_and(|it| it.contains(kept));
+    let cluster = fixture.until("the policy is told", is_kept).await;
+    let message = said(&cluster).expect("it is told");
+    assert!(!message.contains("the roles of"), "{message}");
     assert_eq!(fixture.processes(), processes, "no engine was stopped");
 
     // What a person asks for is done without it.
