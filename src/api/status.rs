@@ -113,6 +113,10 @@ pub struct Status {
     pub last_request: Option<LastRequest>,
     /// The mounted config; null without `--config`.
     pub config: Option<Config>,
+    /// SHA-256 in lower-case hexadecimal of the file with the engine's variables as it is now, of
+    /// zero bytes for an absent one; absent without `--environment`, or while the file cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
     /// Reason why the engine is not simply running.
     pub reason: Option<Reason>,
     /// The start that the manager makes by itself; null if the engine waits for a request.
@@ -194,6 +198,10 @@ pub struct Run {
     /// True if the mounted config changed while the engine read it.
     #[serde(default)]
     pub config_uncertain: bool,
+    /// [`Status::environment`] of the variables that the engine was started with; absent where the
+    /// manager gave it none of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
 }
 
 /// An archive of classes, which a JVM maps instead of loading them.

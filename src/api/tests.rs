@@ -202,6 +202,7 @@ fn sample() -> serde_json::Value {
         "run": {
             "id": "r", "pid": 23, "started_at": "2026-11-21T09:00:00Z", "checksum": null,
             "config": "mounted", "config_uncertain": true,
+            "environment": "cd",
         },
         "archive": {"path": "/warm.jsa", "used": false},
         "starts": 4,
@@ -220,6 +221,7 @@ fn sample() -> serde_json::Value {
             "run_files": [{"path": "elasticsearch.yml", "sha256": "aa", "live": false}],
             "last_good": null, "errors": [], "observed_at": "2026-11-21T09:00:00Z",
         },
+        "environment": "ef",
         "reason": {"code": "starting", "message": "the engine was spawned"},
         "ready_error": "connection refused",
         "resume": {"at": "2026-11-21T09:10:00Z", "checksum": null},

@@ -99,7 +99,7 @@ pub enum Recovered {
         /// How the last run ended, as far as the manager saw it.
         last_exit: Option<Exit>,
         /// The run whose end no manager recorded.
-        run: Option<Run>,
+        run: Option<Box<Run>>,
     },
     /// Another program was this process before, and has executed this one.
     TakenOver(Box<TakenOver>),

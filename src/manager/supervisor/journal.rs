@@ -90,7 +90,7 @@ impl Journal {
             Ok(Some(record)) => Recovered::Journal {
                 intent: Box::new(record.intent),
                 last_exit: record.last_exit,
-                run: record.run,
+                run: record.run.map(Box::new),
             },
             Err(error) => Recovered::Unreadable(format!(
                 "{error}; so it is not known whether the engine should run: start or stop it (the \

@@ -144,6 +144,7 @@ fn build(
         last_exit: lifecycle.last_exit().cloned(),
         last_request: lifecycle.last_request(),
         config,
+        environment: None,
         reason: lifecycle.reason(),
         resume: lifecycle.resume(),
     }

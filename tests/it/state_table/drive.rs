@@ -141,7 +141,7 @@ impl Drive {
         let recovered = Recovered::Journal {
             intent: Box::new(self.lifecycle.journaled_intent().clone()),
             last_exit: self.lifecycle.last_exit().cloned(),
-            run: self.lifecycle.run(),
+            run: self.lifecycle.run().map(Box::new),
         };
         self.lifecycle = Lifecycle::new(self.lifecycle.policy().clone(), self.now);
         self.event(Event::Boot(recovered));

@@ -140,7 +140,7 @@ impl World {
             Some(Saved { intent, last_exit, run }) => Recovered::Journal {
                 intent: Box::new(intent.clone()),
                 last_exit: last_exit.clone(),
-                run: run.clone(),
+                run: run.clone().map(Box::new),
             },
         }
     }

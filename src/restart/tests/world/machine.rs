@@ -142,7 +142,7 @@ impl Machine {
         let recovered = match self.saved.clone() {
             None => Recovered::Fresh,
             Some((intent, last_exit, run)) => {
-                Recovered::Journal { intent: Box::new(intent), last_exit, run }
+                Recovered::Journal { intent: Box::new(intent), last_exit, run: run.map(Box::new) }
             }
         };
         self.happens(now, Event::Boot(recovered));
