@@ -116,7 +116,7 @@ fn a_label_without_what_it_says_is_found() {
     moment.finds("nothing asks for it", |one| {
         one.policy.update.remove(&UpdateStep::Relabel);
     });
-    moment.finds("S12: logs-2 is labelled Some(\"x\")", |one| {
+    moment.finds("S12: logs-2 is labelled \"x\"", |one| {
         changes(&mut one.plan, "labels").get_mut(REVISION).unwrap().wanted = Some("x".into());
     });
     moment.finds("labelled without its revision", |one| {
@@ -144,7 +144,39 @@ fn a_restart_for_a_template_that_is_not_proven_is_found() {
     let labels = CorrectPlan::of(&["template logs-2 asked=b"], |made, _| has(made, is_metadata));
     labels.finds("S3: logs-2 is labelled before the proof", CorrectPlan::leaves_the_cluster);
     labels.finds("S3: logs-2 is done and labelled", CorrectPlan::is_called_done);
-    labels.finds("S12: logs-2 is labelled Some", |one| one.update().update.to = "other".into());
+    labels.finds("S12: logs-2 is labelled \"rev-asked-b\", not other", |one| {
+        one.update().update.to = "other".into()
+    });
+}
+
+#[test] // proves UPDATE-105
+fn a_label_of_an_operators_pod_in_the_wrong_moment_is_found() {
+    let lines = ["eck makes the pods", "template logs-2 asked=b"];
+    let ahead = CorrectPlan::of(&lines, |made, _| has(made, is_metadata));
+    let nothing = "S14: logs-2 is labelled ahead, and nothing brings it there";
+    ahead.finds(nothing, |one| one.pod().operator = None);
+    ahead.finds(nothing, |one| {
+        one.policy.update.remove(&UpdateStep::Restart);
+    });
+    ahead.finds(nothing, |one| {
+        one.pod().update.as_mut().unwrap().as_mut().unwrap().step = UpdateStep::Replace;
+    });
+    ahead.finds("and nobody sets that back", |one| one.snapshot.cluster.finalizer = false);
+    ahead.finds("its revision was not seen as", |one| one.live().revision = "other".into());
+    let stops = CorrectPlan::of(&lines, |made, _| has(made, is_stop));
+    stops.finds("S14: logs-2 is stopped, and its label is old", |one| one.pod().ahead = None);
+    let proven = CorrectPlan::of(&lines, |made, snapshot| {
+        has(made, is_metadata) && snapshot.ledger.under_way().next().is_some()
+    });
+    proven.finds("S3: logs-2 is labelled before the proof", CorrectPlan::leaves_the_cluster);
+    let lines = ["eck makes the pods", "pause", "template logs-2 asked=b"];
+    let mut back =
+        CorrectPlan::of(&lines, |_, snapshot| snapshot.pods.iter().any(|pod| pod.ahead.is_some()));
+    back.policy.update.clear();
+    back.plan = crate::plan(&back.snapshot, &back.policy);
+    back.finds("S14: the label of logs-2 goes back, and its update is to come", |one| {
+        one.policy.update.insert(UpdateStep::Restart);
+    });
 }
 
 #[test]
