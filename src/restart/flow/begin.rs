@@ -11,6 +11,7 @@ use crate::changes::{Changes, Check, Wait, Waits, refuse};
 use crate::flow::begin::slot::{begin, begin_zone};
 use crate::flow::debts::starts::is_waited_for;
 use crate::flow::engine::voting::is_exclusion_due;
+use crate::flow::labels::until_operator_has_seen;
 use crate::flow::member::give_back::not_just_given_back;
 use crate::flow::member::replaced::{may_be_deleted, until_started};
 use crate::flow::observed::not_held;
@@ -128,7 +129,8 @@ fn begin_in_order(candidates: &Candidates<'_, '_>) -> Changes {
         }
     };
     let strategy = restart.request.strategy;
-    let pause = not_just_given_back(context, restart);
+    let pause = not_just_given_back(context, restart)
+        .and_then(|()| until_operator_has_seen(context, restart));
     let turns = select(&mut evaluation, pods, strategy, |pod, manager, terms| {
         pause.clone()?;
         until_started(context, restart, pod, manager)?;

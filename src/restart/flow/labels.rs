@@ -10,7 +10,8 @@ use crate::flow::begin::missing_finalizer;
 use crate::flow::member::update::frozen_update::why_not_allowed;
 use crate::plan::REVISION_LABEL;
 use crate::{
-    Action, Change, Code, Context, LabelAhead, Ledger, LivePod, Pod, PodUpdate, UpdateStep,
+    Action, Change, Code, Context, LabelAhead, Ledger, LivePod, Operator, OperatorKind, Pod,
+    PodUpdate, Restart, UpdateStep,
 };
 
 /// Moves the labels of operators' pods: ahead when their template changes, all in one plan; and back when nobody
@@ -92,7 +93,7 @@ fn goes_ahead(pod: &Pod, update: &PodUpdate) -> bool {
 pub(crate) fn until_ahead(pod: &Pod, live: &LivePod, update: &PodUpdate) -> Check {
     match &pod.operator {
         Some(operator) if goes_ahead(pod, update) && label(pod, live) != update.to => refuse(
-            Code::UpdateUnknown,
+            Code::Relabelling,
             format!(
                 "its label {REVISION_LABEL} is changed to {} first: {} deletes a pod that is not ready \
                  and has an older one",
@@ -102,6 +103,25 @@ pub(crate) fn until_ahead(pod: &Pod, live: &LivePod, update: &PodUpdate) -> Chec
         ),
         _ => Ok(()),
     }
+}
+
+/// Time in which an operator may still act on what it has seen before the labels went ahead, in milliseconds.
+const OPERATOR_ACTS: u64 = 3_000;
+
+/// Passes unless labels of the OpenSearch operator's pods have just gone ahead for a restart that has not begun. A pod
+/// that the operator deletes by the old label, beside a node that we stop, would be two that are not ready: it
+/// takes these for a failure of the cluster.
+pub(crate) fn until_operator_has_seen(context: &Context<'_>, restart: &Restart) -> Check {
+    let makes = |operator: &Operator| operator.kind == OperatorKind::OpenSearch;
+    let mut pods = context.index.pods();
+    let is_ahead = |pod: &Pod| pod.ahead.is_some() && pod.operator.as_ref().is_some_and(makes);
+    let is_new = context.snapshot.now.since(restart.started) < OPERATOR_ACTS;
+    if restart.began.is_none() && is_new && pods.any(is_ahead) {
+        let message = "labels of its pods have just changed: waits a moment, in which the OpenSearch operator \
+                       may still act on the old ones";
+        return refuse(Code::Relabelling, message);
+    }
+    Ok(())
 }
 
 /// The revision in the label of the pod.

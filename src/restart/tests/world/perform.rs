@@ -32,12 +32,13 @@ pub(crate) fn describe_action(action: &Action) -> String {
             format!("patch {uid}: {}", changes.iter().map(describe).collect::<Vec<_>>().join(", "))
         }
         Action::PatchMetadata { uid, labels, annotations } => {
-            let made_from = match annotations.get(annotation::ACTUAL_REVISION) {
-                Some(Change { wanted: Some(revision), .. }) => format!(", made from {revision}"),
-                Some(_) => ", made from that".to_owned(),
-                None => String::new(),
-            };
-            format!("label {uid}: {}{made_from}", values(labels))
+            let made_from = annotations.get(annotation::ACTUAL_REVISION).map(|change| {
+                let revision = change.wanted.as_deref().unwrap_or("what its label says");
+                format!("made from {revision}")
+            });
+            let label = (!labels.is_empty()).then(|| values(labels));
+            let said: Vec<String> = label.into_iter().chain(made_from).collect();
+            format!("label {uid}: {}", said.join(", "))
         }
         Action::PatchImages { uid, images } => format!("images of {uid}: {}", values(images)),
         Action::Resize { uid, resources } => format!("resize {uid}: {}", values(resources)),
