@@ -136,6 +136,14 @@ impl Set {
         })
     }
 
+    /// The change after which a set that replaces pods by itself keeps them: in the object that a person may edit.
+    pub fn keep_pods(&self, namespace: &str) -> String {
+        match &self.operator {
+            Some(operator) => format!("set the update strategy OnDelete in {operator}"),
+            None => self.on_delete_command(namespace),
+        }
+    }
+
     /// The command after which the set replaces no pod by itself.
     pub fn on_delete_command(&self, namespace: &str) -> String {
         format!(
@@ -174,7 +182,13 @@ pub fn replaces(set: &Set, namespace: &str, name: &str, revision: &str) -> Optio
     if !is_covered {
         return None;
     }
-    let command = set.on_delete_command(namespace);
+    let keep = match &set.operator {
+        Some(_) => set.keep_pods(namespace),
+        None => format!(
+            "set the update strategy to OnDelete: `{}`, or its partition above the ordinals of these pods",
+            set.on_delete_command(namespace)
+        ),
+    };
     let owner = &set.name;
     if let Some(generation) = set.unseen {
         return Some(format!(
@@ -188,8 +202,7 @@ pub fn replaces(set: &Set, namespace: &str, name: &str, revision: &str) -> Optio
         "the template of StatefulSet {owner} has changed and {name} has an older revision than \
          {rolled_out}: the StatefulSet replaces the pod, which restarts the engine as well; \
          `kubectl -n {namespace} rollout status statefulset/{owner}` shows how far it is; to keep the pods and \
-         restart in place, set the update strategy to OnDelete: `{command}`, or its partition above \
-         the ordinals of these pods"
+         restart in place, {keep}"
     ))
 }
 

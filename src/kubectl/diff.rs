@@ -44,7 +44,7 @@ pub(crate) struct Diff {
     pub(crate) pods: Vec<PodDiff>,
     /// StatefulSets that replace their pods by themselves, so that only the step `replace` is left.
     pub(crate) rolling_stateful_sets: Vec<String>,
-    /// For each of these StatefulSets, the command after which it keeps its pods.
+    /// For each of these StatefulSets, the change after which it keeps its pods.
     #[serde(skip)]
     pub(crate) on_delete: Vec<String>,
 }
@@ -187,7 +187,7 @@ pub(crate) async fn read(session: &Session, name: Option<&str>) -> Result<Diff, 
     let rolling: Vec<Set> = sets.filter(|set| set.replaced_from.is_some()).collect();
     let namespace = cluster.namespace().unwrap_or_default();
     let options = session.options_in_shell();
-    let on_delete = |set: &Set| into_commands(&set.on_delete_command(&namespace), &options);
+    let on_delete = |set: &Set| into_commands(&set.keep_pods(&namespace), &options);
     Ok(Diff {
         cluster: cluster.name_any(),
         pods: compared,

@@ -216,6 +216,8 @@ pub(crate) struct Installation {
     pub(crate) pods: Known<Vec<Pod>>,
     /// The reconciler's namespace.
     pub(crate) namespace: Known<Option<Namespace>>,
+    /// True if `deploy/keep-pods` is installed.
+    pub(crate) keeps_pods: Known<bool>,
     /// NetworkPolicies in the reconciler's namespace.
     pub(crate) policies: Known<Vec<NetworkPolicy>>,
 }

@@ -163,6 +163,9 @@ pub(crate) struct NodeOutput {
     phase: Option<String>,
     /// An annotation or the spec keeps it stopped.
     kept_stopped: bool,
+    /// The revision that its pod was made from, while the label of the pod names the one that it is to get.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actual_revision: Option<String>,
     /// State of its engine.
     state: Option<String>,
     /// Checksum of the config it runs on; its first twelve digits.
@@ -200,6 +203,7 @@ impl NodeOutput {
             ready: pod.map(|pod| pod.ready),
             phase: node.phase().map(str::to_owned),
             kept_stopped: node.is_kept_stopped(),
+            actual_revision: pod.and_then(|pod| pod.actual_revision.clone()),
             state: report.state,
             checksum: report.checksum,
             config_from: pod.map(|pod| pod.config_from.clone()).unwrap_or_default(),

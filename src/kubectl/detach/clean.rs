@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use kube::core::SelectorExt;
 use serde_json::{Value, json};
 use stayput_kube_access::cluster::{ALLOW, SearchCluster, allow_command, others};
-use stayput_restart::annotation;
+use stayput_restart::{REVISION_LABEL, annotation};
 
 use crate::apiserver::{self, ApiError};
 use crate::options::into_commands;
@@ -71,7 +71,8 @@ pub(crate) async fn pods(
     Ok(said)
 }
 
-/// The patch that removes stayput's annotations, if there are any.
+/// The patch that removes stayput's annotations, if there are any. With the one that names the revision of the
+/// pod goes the label that is ahead of it.
 pub(crate) fn removal(annotations: &BTreeMap<String, String>) -> Option<Value> {
     // That one is ECK's, and belongs on a SearchCluster.
     let ours = annotation::ALL.iter().filter(|key| **key != annotation::DISABLE);
@@ -79,7 +80,12 @@ pub(crate) fn removal(annotations: &BTreeMap<String, String>) -> Option<Value> {
         .filter(|key| annotations.contains_key(**key))
         .map(|key| ((*key).to_owned(), Value::Null))
         .collect();
-    (!there.is_empty()).then(|| json!({"metadata": {"annotations": there}}))
+    let is_empty = there.is_empty();
+    let mut metadata = json!({ "annotations": there });
+    if let Some(revision) = annotations.get(annotation::ACTUAL_REVISION) {
+        metadata["labels"] = json!({ REVISION_LABEL: revision });
+    }
+    (!is_empty).then(|| json!({ "metadata": metadata }))
 }
 
 /// Removes the permission of this SearchCluster from the Secrets that it names. A person without the

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use serde_json::json;
 use stayput_engine::{Allocation, record_path, restored};
 use stayput_kube_access::cluster::SearchCluster;
-use stayput_restart::{annotation, shell_word};
+use stayput_restart::{REVISION_LABEL, annotation, shell_word};
 
 use crate::format::names_are;
 use crate::view::ClusterView;
@@ -97,7 +97,7 @@ pub(crate) fn commands(view: &ClusterView) -> Vec<String> {
         .iter()
         .filter_map(|uid| managers.get(uid))
         .map(|manager| view.kubectl(&format!("exec {manager} start")));
-    let mut all: Vec<String> = starts.collect();
+    let mut all: Vec<String> = starts.chain(labels_back(view)).collect();
     let curl = |method: &str, path: &str| format!("curl $ACCESS -X {method} \"$ENGINE{path}\"");
     if let Some(debt) = &debts.allocation {
         let before = Allocation {
@@ -121,6 +121,18 @@ pub(crate) fn commands(view: &ClusterView) -> Vec<String> {
         all.push(NOTHING.to_owned());
     }
     all
+}
+
+/// A command for each pod whose label is ahead of it. Its operator would take the pod for updated.
+fn labels_back(view: &ClusterView) -> impl Iterator<Item = String> {
+    view.pods.iter().filter_map(|pod| {
+        let patch = json!({ "metadata": {
+            "labels": { REVISION_LABEL: pod.actual_revision.as_ref()? },
+            "annotations": { annotation::ACTUAL_REVISION: null },
+        }});
+        let patch = shell_word(&patch.to_string()).into_owned();
+        Some(view.kubectl(&format!("patch pod {} --type merge -p {patch}", pod.name)))
+    })
 }
 
 const NOTHING: &str = "(the ledger has no debts)";

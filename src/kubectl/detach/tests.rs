@@ -171,6 +171,15 @@ fn where_nothing_is_owed_that_is_said() {
     assert_eq!(commands(&view), ["(the ledger has no debts)"]);
 }
 
+#[test] // proves DOCTOR-11
+fn a_label_that_is_ahead_is_set_back_by_hand_without_a_reconciler() {
+    let (_, mut view) = cluster(|_| {});
+    view.pods[1].actual_revision = Some("logs-1".to_owned());
+    let patch = r#"'{"metadata":{"annotations":{"stayput.dev/actual-revision":null},"labels":{"controller-revision-hash":"logs-1"}}}'"#;
+    let expected = format!("kubectl -n search patch pod logs-1 --type merge -p {patch}");
+    assert_eq!(commands(&view), [expected]);
+}
+
 #[test]
 fn only_ours_is_taken_off() {
     let annotations = |all: &[(&str, &str)]| -> BTreeMap<String, String> {
@@ -180,4 +189,11 @@ fn only_ours_is_taken_off() {
     let expected = json!({"metadata": {"annotations": {"stayput.dev/last-restart": null}}});
     assert_eq!(removal(&pod), Some(expected));
     assert_eq!(removal(&annotations(&[("team", "a")])), None);
+    // Without the annotation the label would say that the pod is updated.
+    let ahead = annotations(&[("stayput.dev/actual-revision", "logs-1")]);
+    let back = json!({"metadata": {
+        "annotations": {"stayput.dev/actual-revision": null},
+        "labels": {"controller-revision-hash": "logs-1"},
+    }});
+    assert_eq!(removal(&ahead), Some(back));
 }

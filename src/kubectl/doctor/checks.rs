@@ -12,11 +12,12 @@ use crate::doctor::{Facts, Finding, network};
 
 pub(crate) use cluster::named_secrets;
 
-const GROUPS: [fn(&Facts) -> Vec<Finding>; 17] = [
+const GROUPS: [fn(&Facts) -> Vec<Finding>; 18] = [
     cluster::check_spec,
     cluster::check_status,
     pods::check_owners,
     operators::check_operators,
+    operators::check_labels,
     pods::check_templates,
     pods::check_unwatched,
     pods::check_relabelled,

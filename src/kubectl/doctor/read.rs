@@ -5,6 +5,7 @@ use std::fmt::{Debug, Display};
 
 use futures_util::future::join_all;
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
@@ -33,9 +34,13 @@ pub(crate) async fn access(session: &Session, address: Option<&str>) -> Known<Sn
     known(SnapshotAccess::open(session, address).await)
 }
 
+/// Name of the binding of `deploy/keep-pods`.
+const KEEP_PODS: &str = "stayput-keep-pods";
+
 /// Everything that is the same for all SearchClusters.
 pub(crate) async fn installation(client: &Client) -> Installation {
     let api = Apiserver::for_kubectl(client.clone());
+    let keeps_pods = api.everywhere::<ValidatingAdmissionPolicyBinding>().find(KEEP_PODS).await;
     let replicas = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
     Installation {
         apiserver_time: apiserver_time(client).await,
@@ -43,6 +48,7 @@ pub(crate) async fn installation(client: &Client) -> Installation {
         lease: known(api.objects(NAMESPACE).find(NAME).await),
         pods: list(&api, NAMESPACE, &replicas).await,
         namespace: known(api.everywhere::<Namespace>().find(NAMESPACE).await),
+        keeps_pods: known(keeps_pods).map(|binding| binding.is_some()),
         policies: list(&api, NAMESPACE, &ListParams::default()).await,
     }
 }

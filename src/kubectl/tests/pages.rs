@@ -430,6 +430,19 @@ fn a_node_that_is_down_is_shown_to_a_tired_operator() {
     assert!(!page.contains("nothing"), "{page}");
 }
 
+/// The operator reads the label, and so does `kubectl get statefulset`.
+#[test] // proves UPDATE-103
+fn the_revision_that_a_pod_is_made_from_is_shown_while_its_label_names_another() {
+    let mut pods = pods();
+    pods[0]["metadata"]["annotations"] = json!({"stayput.dev/actual-revision": "logs-7d9f"});
+    let view = view(&idle(), &Value::Null, pods);
+    let page = text::why(&view, &view.pods[0], now(), PLAIN);
+    let line = "made from   logs-7d9f; its label names another revision, which it is to get\n";
+    assert!(page.contains(line), "{page}");
+    let printed = json!(NodeOutput::why(&view.node(&view.pods[0].node)));
+    assert_eq!(printed["actualRevision"], "logs-7d9f");
+}
+
 #[test] // proves UPDATE-44
 fn a_node_that_the_status_has_no_room_for_is_not_called_fine() {
     let mut status = idle();

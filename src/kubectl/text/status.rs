@@ -258,6 +258,10 @@ fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
     for ignored in ignored_changes(view, runs_on.map(String::as_str)) {
         page.fact("ignored", ignored);
     }
+    if let Some(revision) = &pod.actual_revision {
+        let made_from = format!("{revision}; its label names another revision, which it is to get");
+        page.fact("made from", made_from);
+    }
     let step = report.and_then(|report| Some((report.step?, &report.because)));
     if let Some(update) = step.and_then(|(step, because)| update(step, because)) {
         page.fact("template", update);

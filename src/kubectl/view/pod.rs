@@ -24,6 +24,8 @@ pub(crate) struct PodView {
     /// True if an annotation on the pod keeps its node stopped.
     pub(crate) kept_stopped_by_annotation: bool,
     pub(crate) last_restart: Option<LastRestart>,
+    /// The revision that it was made from, while its label names the one that it is to get.
+    pub(crate) actual_revision: Option<String>,
     /// Secrets and ConfigMaps with the node's config; empty if they are not known.
     pub(crate) config_from: Vec<String>,
     /// Why the config's sources are not known.
@@ -94,6 +96,7 @@ impl PodView {
             phase: annotation(annotation::PHASE).cloned(),
             kept_stopped_by_annotation: is_true(annotation(annotation::STOPPED)),
             last_restart: annotation(annotation::LAST_RESTART).and_then(|text| last_restart(text)),
+            actual_revision: annotation(annotation::ACTUAL_REVISION).cloned(),
             config_unknown: objects.as_ref().err().cloned(),
             unwatched: others,
             config_from: objects.unwrap_or_default(),
@@ -114,6 +117,7 @@ impl PodView {
             phase: annotation(annotation::PHASE).cloned(),
             kept_stopped_by_annotation: is_true(annotation(annotation::STOPPED)),
             last_restart: annotation(annotation::LAST_RESTART).and_then(|text| last_restart(text)),
+            actual_revision: annotation(annotation::ACTUAL_REVISION).cloned(),
             config_from: pod.config_from.clone(),
             config_unknown: match &pod.sources {
                 Sources::Unknown(message) => Some(message.clone()),

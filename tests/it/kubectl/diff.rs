@@ -100,6 +100,23 @@ logs-2   none        everything                 -                               
     assert_eq!(printed["rollingStatefulSets"], json!([]));
 }
 
+/// The label of an operator's pod names the new revision before the pod has it.
+#[tokio::test] // proves UPDATE-103
+async fn a_pod_whose_label_is_ahead_is_compared_by_what_it_is_made_from() {
+    let fixture = with_set("OnDelete", |new| {
+        new["spec"]["containers"][0]["image"] = json!("search:2");
+    })
+    .await;
+    let ahead = json!({"metadata": {
+        "labels": {"controller-revision-hash": "logs-new"},
+        "annotations": {"stayput.dev/actual-revision": "logs-old"},
+    }});
+    fixture.pods().patch("logs-0", &PatchParams::default(), &Patch::Merge(ahead)).await.unwrap();
+    let printed = fixture.json("diff").await;
+    let steps = [0, 1, 2].map(|number| printed["pods"][number]["step"].clone());
+    assert_eq!(steps, ["container", "container", "none"]);
+}
+
 /// The reconciler deletes such a pod: nothing adds a toleration to one that lives.
 #[tokio::test] // proves UPDATE-31
 async fn a_toleration_that_is_added_asks_for_another_pod() {

@@ -1,10 +1,12 @@
 //! Checks what an operator does with the pods of its object while stayput restarts them, or carries out what was
 //! edited there.
 
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use stayput_kube_access::cluster::UpdateMode;
+use stayput_kube_access::pod::Owner;
 use stayput_restart::annotation;
 
 use crate::doctor::{Facts, Finding};
@@ -16,6 +18,9 @@ const PAUSE: &str = "eck.k8s.elastic.co/pause-orchestration";
 const PAUSED: &str = "OrchestrationPaused";
 /// Annotation with which ECK does nothing at all.
 const MANAGED: &str = "eck.k8s.elastic.co/managed";
+
+/// Label of pods whose deletion `deploy/keep-pods` refuses.
+const KEEP_POD: &str = "stayput.dev/keep-pod";
 
 pub(crate) fn check_operators(facts: &Facts) -> Vec<Finding> {
     let objects = facts.operated.iter();
@@ -33,6 +38,22 @@ pub(crate) fn check_operators(facts: &Facts) -> Vec<Finding> {
             _ => another(facts, kind, name),
         })
         .collect()
+}
+
+/// Pods whose label is ahead of them: their operator, and `updatedReplicas` of their StatefulSet, count them as
+/// updated.
+pub(crate) fn check_labels(facts: &Facts) -> Vec<Finding> {
+    let pods = facts.known_pods().iter();
+    pods.filter_map(|pod| {
+        let owner = Owner::of(pod).filter(Owner::is_label_ahead)?;
+        let message = format!(
+            "it is made from revision {}, and not from {}, which its label names so that its operator keeps it",
+            owner.revision, owner.label
+        );
+        let remedy = format!("kubectl stayput -n {} diff {}", facts.namespace(), facts.name());
+        Some(Finding::note("label_ahead", format!("Pod/{}", pod.name_any()), message, remedy))
+    })
+    .collect()
 }
 
 /// True if edited templates are carried out in place.
@@ -64,29 +85,50 @@ fn another(facts: &Facts, kind: &str, name: &str) -> Vec<Finding> {
 
 fn opensearch(facts: &Facts, name: &str) -> Vec<Finding> {
     let namespace = facts.namespace();
-    let mut message = if updates(facts) {
-        format!(
-            "the operator of OpenSearchCluster {name} deletes pods whose label is not that of their template. It \
-             looks after each edit, and stayput changes the labels within about a second. To be certain, have its \
-             deletions refused: deploy/keep-pods"
-        )
+    let deletes = if updates(facts) {
+        not_kept(facts).map(|refuse| {
+            format!(
+                "the operator of OpenSearchCluster {name} deletes pods with the label of an older template. It looks \
+                 after each edit, and stayput changes the labels within about a second. To be certain, {refuse}"
+            )
+        })
     } else {
-        format!(
+        Some(format!(
             "the operator of OpenSearchCluster {name} restarts nodes by itself when it changes their template, and \
              cannot be paused for one cluster: change it only while no restart is under way"
-        )
+        ))
     };
-    if !is_without_recovery(facts) {
-        message.push_str(&format!(
-            "; when two pods are not ready it makes its StatefulSet again, so restarts of several nodes at \
+    let recovers = (!is_without_recovery(facts)).then(|| {
+        format!(
+            "when two pods are not ready it makes its StatefulSet again, so restarts of several nodes at \
              once wait: install it with manager.parallelRecoveryEnabled=false, then confirm: kubectl -n \
              {namespace} annotate searchcluster {} {}=false",
             facts.name(),
             annotation::PARALLEL_RECOVERY
-        ));
-    }
+        )
+    });
     let remedy = format!("kubectl stayput -n {namespace} status {}", facts.name());
-    vec![Finding::note("operator", format!("OpenSearchCluster/{name}"), message, remedy)]
+    let message: Vec<String> = deletes.into_iter().chain(recovers).collect();
+    let found = (!message.is_empty()).then(|| {
+        Finding::note("operator", format!("OpenSearchCluster/{name}"), message.join("; "), remedy)
+    });
+    found.into_iter().collect()
+}
+
+/// The advice to have an operator's deletions refused, unless they are.
+fn not_kept(facts: &Facts) -> Option<String> {
+    let labelled = |pod: &Pod| pod.labels().get(KEEP_POD).is_some_and(|value| value == "true");
+    match &facts.installation.keeps_pods {
+        Ok(true) if facts.known_pods().iter().all(labelled) => None,
+        Ok(true) => {
+            Some(format!("label its pods {KEEP_POD}=true: then deploy/keep-pods refuses that"))
+        }
+        Ok(false) => Some("install deploy/keep-pods, which refuses that".to_owned()),
+        Err(unknown) => Some(format!(
+            "have deploy/keep-pods refuse that; it is not known whether it is installed: {}",
+            unknown.message
+        )),
+    }
 }
 
 /// True if a person has confirmed that the OpenSearch operator does not recover clusters by itself.

@@ -66,8 +66,8 @@ fn of_set(facts: &Facts, name: &str) -> Vec<Finding> {
         .filter_map(|pod| {
             let owner = Owner::of(pod).filter(|owner| owner.name == name)?;
             let name = pod.name_any();
-            let why = replaces(&set, namespace, &name, &owner.revision)?;
-            let remedy = set.on_delete_command(namespace);
+            let why = replaces(&set, namespace, &name, &owner.label)?;
+            let remedy = set.keep_pods(namespace);
             Some(Finding::error("owner_will_replace", format!("Pod/{name}"), why, remedy))
         })
         .collect();

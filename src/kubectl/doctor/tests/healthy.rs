@@ -63,6 +63,7 @@ fn installation() -> Installation {
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         }))]),
         namespace: Ok(Some(from(json!({"metadata": {"name": "stayput"}})))),
+        keeps_pods: Ok(false),
         policies: Ok(vec![from(egress())]),
     }
 }

@@ -235,6 +235,15 @@ fn the_owners_of_the_pods() {
         .map(|finding| finding.object.as_str())
         .collect();
     assert_eq!(replaced, ["Pod/logs-0", "Pod/logs-1", "Pod/logs-2"]);
+    facts.change_set(|it| {
+        it["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "x/v1", "kind": "Database", "name": "big", "uid": "u", "controller": true,
+        }]);
+    });
+    let found = findings(&facts);
+    let found = found.iter().find(|one| one.code == "owner_will_replace").unwrap();
+    assert_eq!(found.remedy, "set the update strategy OnDelete in Database big");
+    assert!(!found.message.contains("patch statefulset"), "{}", found.message);
 }
 
 /// The first pod's only container, with a change.

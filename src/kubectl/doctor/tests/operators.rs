@@ -6,7 +6,7 @@ use crate::doctor::Facts;
 use crate::doctor::Severity::{Error, Note, Warning};
 use crate::doctor::checks::findings;
 use crate::doctor::tests::each;
-use crate::doctor::tests::healthy::{from, healthy};
+use crate::doctor::tests::healthy::{from, healthy, unknown};
 
 /// What ECK knows as paused, from 3.5 on.
 const PAUSED: &str = "eck.k8s.elastic.co/pause-orchestration";
@@ -210,7 +210,7 @@ fn the_operators_object_has_to_let_edits_be_carried_out_in_place() {
             Note,
             "operator",
             "OpenSearchCluster/logs",
-            ["have its deletions refused: deploy/keep-pods", "status logs"],
+            ["To be certain, install deploy/keep-pods, which refuses that", "status logs"],
         ),
         (
             "an operator of another kind",
@@ -239,4 +239,44 @@ fn eck_that_is_paused_and_may_delete_a_pod_is_told_both() {
     let codes: Vec<&str> = found.iter().map(|one| one.code).collect();
     assert_eq!(codes, ["operator_budget", "operator_paused"]);
     assert!(found[1].remedy.ends_with("logs eck.k8s.elastic.co/pause-orchestration-"), "{found:?}");
+}
+
+#[test] // proves UPDATE-101
+fn the_opensearch_operator_is_no_danger_where_its_deletions_are_refused() {
+    let mut facts = healthy();
+    in_place(&mut facts);
+    operated(&mut facts, "OpenSearchCluster", json!({}));
+    let recovery = json!({"stayput.dev/parallel-recovery": "false"});
+    facts.change_cluster(|it| it["metadata"]["annotations"] = recovery);
+    let message =
+        |facts: &Facts| findings(facts).iter().map(|one| one.message.clone()).collect::<String>();
+    facts.installation.keeps_pods = Err(unknown());
+    assert!(message(&facts).ends_with("whether it is installed: forbidden"), "{}", message(&facts));
+    facts.installation.keeps_pods = Ok(true);
+    let label = "label its pods stayput.dev/keep-pod=true: then deploy/keep-pods refuses that";
+    assert!(message(&facts).ends_with(label), "{}", message(&facts));
+    for pod in facts.pods.as_mut().unwrap() {
+        let labels = pod.metadata.labels.as_mut().unwrap();
+        labels.insert("stayput.dev/keep-pod".to_owned(), "true".to_owned());
+    }
+    assert_eq!(findings(&facts), []);
+}
+
+#[test] // proves UPDATE-103
+fn a_pod_whose_label_is_ahead_is_not_taken_for_updated() {
+    let mut facts = healthy();
+    facts.change_pod(|it| {
+        it["metadata"]["labels"]["controller-revision-hash"] = json!("logs-2");
+        it["metadata"]["annotations"] = json!({"stayput.dev/actual-revision": "logs-1"});
+    });
+    facts.change_set(|it| it["status"]["updateRevision"] = json!("logs-2"));
+    let found = findings(&facts);
+    let [found] = &found[..] else { panic!("{found:#?}") };
+    assert_eq!(
+        (found.code, found.severity, found.object.as_str()),
+        ("label_ahead", Note, "Pod/logs-0")
+    );
+    let message = "made from revision logs-1, and not from logs-2, which its label names";
+    assert!(found.message.contains(message), "{}", found.message);
+    assert_eq!(found.remedy, "kubectl stayput -n search diff logs");
 }
