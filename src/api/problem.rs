@@ -37,7 +37,8 @@ pub enum Code {
     PodUnknown,
     /// The mounted config is not the one the request expects.
     ChecksumMismatch,
-    /// The request expects a config, and the mounted one cannot be read as a whole.
+    /// The request expects a config, and the mounted one cannot be read as a whole; or the file with the
+    /// engine's variables cannot be used.
     ConfigUnknown,
     /// The engine runs, with another config than the request expects.
     WrongConfig,

@@ -138,7 +138,7 @@ impl Lifecycle {
                 self.journal.error = Some(error);
                 self.persist_failed(version);
             }
-            Event::Spawned { id, pid } => self.spawned(id, pid),
+            Event::Spawned { id, pid, environment } => self.spawned(id, pid, environment),
             Event::SpawnFailed { code, shortage, message } => {
                 self.spawn_failed(code, shortage, message);
             }

@@ -30,7 +30,7 @@ use std::{fs, io};
 
 pub use crate::exit_status::ExitStatus;
 pub use fork_exec::{Launched, own_descriptors};
-pub use launch::{Launch, LaunchError, launch};
+pub use launch::{EnvironmentChanges, Launch, LaunchError, launch};
 pub use procfs::{Inherited, ProcUnusable};
 pub use replace_program::{
     Checking, HAND_OVER_VARIABLE, KeptListener, Program, check, execute, execute_again,

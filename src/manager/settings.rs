@@ -38,6 +38,8 @@ pub struct Settings {
     pub state_dir: Option<PathBuf>,
     /// Directory in which the engine's temporary directory is made.
     pub tmp_dir: Option<PathBuf>,
+    /// File with variables of the engine.
+    pub environment: Option<PathBuf>,
     pub log: LogSettings,
     /// Warnings for the log: probably a mistake, but not an error.
     pub warnings: Vec<String>,

@@ -31,6 +31,7 @@ use crate::lifecycle::{Lifecycle, Millis, Policy};
 use crate::process::{
     Inherited, KeptListener, Launched, Program, Reaper, Signals, TempDir, Tree, oom,
 };
+use crate::variables::{Variables, VariablesFile};
 use crate::worker::Worker;
 use handle::{Reply, WaitingRequests};
 use journal::JournalWriter;
@@ -73,6 +74,8 @@ pub struct SupervisorParts {
     pub opener: Option<Worker>,
     /// The engine's temporary directory, emptied between runs by this thread.
     pub temp_dir: Option<(Arc<TempDir>, Worker)>,
+    /// The file with variables of the engine.
+    pub variables: Option<Arc<VariablesFile>>,
     /// The journal, and the thread that does nothing else.
     pub journal: Option<(Journal, Worker)>,
     /// Identity of this pod.
@@ -124,6 +127,8 @@ pub struct Supervisor {
     preparing: Option<Preparing>,
     /// The config that was prepared last: the next spawn uses it, and the run after that is on it.
     prepared: Option<Prepared>,
+    /// The variables that were prepared last, for the next spawn.
+    variables: Option<Variables>,
     /// Task that keeps the prepared config as the last good one.
     keeping: Option<JoinHandle<()>>,
     /// The prepared config as the status shows it; also of a run that was taken over.
@@ -138,6 +143,8 @@ pub struct Supervisor {
     signals: Signals,
     reaper: Reaper,
     config: Option<watch::Receiver<Arc<Observed>>>,
+    /// Digest of the file with variables.
+    environment: watch::Receiver<Option<String>>,
     errors: watch::Receiver<BTreeMap<ErrorCode, ManagerError>>,
     calls: mpsc::Receiver<Call>,
     waiting: WaitingRequests,
@@ -183,6 +190,10 @@ impl Supervisor {
             Inherited::default()
         });
         let errors = parts.errors.subscribe();
+        let variables = parts.variables.clone();
+        // Without a file there is no sender.
+        let environment =
+            variables.as_ref().map_or_else(|| watch::channel(None).1, |file| file.subscribe());
         let supervisor = Self {
             parts,
             lifecycle,
@@ -198,6 +209,7 @@ impl Supervisor {
             publisher,
             preparing: None,
             prepared: None,
+            variables: None,
             keeping: None,
             started_on: None,
             archive: None,
@@ -208,13 +220,14 @@ impl Supervisor {
             signals,
             reaper: Reaper::new(),
             config,
+            environment,
             errors,
             calls,
             waiting: WaitingRequests::default(),
             startup_code_loaded: true,
             end: Some(end),
         };
-        (supervisor, Handle::new(sender, status, watched, clock), ended)
+        (supervisor, Handle::new(sender, status, watched, variables, clock), ended)
     }
 }
 

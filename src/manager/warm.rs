@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 use crate::files;
-use crate::process::{self, Archive, LaunchError};
+use crate::process::{self, Archive, EnvironmentChanges, LaunchError};
 use engine::Engine;
 
 /// Files, JVM and command for making an archive.
@@ -118,7 +118,7 @@ fn make(warm: &Warm, java_home: &Path, until: &Until) -> Result<u64, WarmError> 
     write(&program, &engine::program(java_home, &warm.archive, &work.0))?;
     fs::set_permissions(&program, Permissions::from_mode(0o755))?;
     let instead = work.0.join("java").into_os_string();
-    let variables = JAVA_HOMES.map(|name| (name.into(), instead.clone()));
+    let variables = JAVA_HOMES.map(|name| (name.into(), Some(instead.clone())));
     let mut engine = start(warm, &work, variables.into(), until)?;
     engine.until_serving()?;
     engine.use_once();
@@ -149,7 +149,7 @@ fn prove(warm: &Warm, size: u64, until: &Until) -> Result<Warmed, WarmError> {
 fn start(
     warm: &Warm,
     work: &Work,
-    variables: Vec<(OsString, OsString)>,
+    variables: EnvironmentChanges,
     until: &Until,
 ) -> Result<Engine, WarmError> {
     // Both are bound at the same time, so that they differ.

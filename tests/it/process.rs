@@ -28,7 +28,7 @@ fn shell(script: &str) -> u32 {
 fn command(argv: &[&str]) -> u32 {
     launch(&Launch {
         argv: argv.iter().map(OsString::from).collect(),
-        set_env: vec![(RUN_VARIABLE.into(), COOKIE.into())],
+        set_env: vec![(RUN_VARIABLE.into(), Some(COOKIE.into()))],
     })
     .unwrap()
     .pid

@@ -11,7 +11,7 @@ use crate::yaml::{Path, Step};
 
 /// Variables that the programs in the container read: the options of `stayput run`, the pod's identity, and the
 /// options of the other commands.
-pub const VARIABLES: [&str; 43] = [
+pub const VARIABLES: [&str; 44] = [
     "STAYPUT_ALLOW_CLIENT",
     "STAYPUT_ALLOW_SUBJECT",
     "STAYPUT_ALLOW_UID",
@@ -20,6 +20,7 @@ pub const VARIABLES: [&str; 43] = [
     "STAYPUT_CLIENT_CA",
     "STAYPUT_CONFIG",
     "STAYPUT_DRAIN",
+    "STAYPUT_ENVIRONMENT",
     "STAYPUT_GRACE",
     "STAYPUT_INSECURE_NO_AUTH",
     "STAYPUT_JWKS",

@@ -19,6 +19,7 @@ use crate::http::{HttpSettings, KeptPair, Limits, Server};
 use crate::process::{self, KeptListener, Signals, TempDir};
 use crate::settings::Settings;
 use crate::supervisor::{Journal, Prober, Serving, SupervisorParts};
+use crate::variables::VariablesFile;
 use crate::worker::Worker;
 
 /// How long the first access to a volume may take.
@@ -64,6 +65,10 @@ pub(super) async fn parts(
         Some(parent) => Some((Arc::new(TempDir::new(parent)), worker("temp dir", &errors)?)),
         None => None,
     };
+    let variables = match settings.environment.clone() {
+        Some(path) => Some(Arc::new(VariablesFile::start(path, worker("variables", &errors)?))),
+        None => None,
+    };
     let kept_pair = keep_pair(settings, &errors).await?;
     let server = if settings.policy.api {
         let http = settings.http.clone();
@@ -91,6 +96,7 @@ pub(super) async fn parts(
         reader,
         opener,
         temp_dir,
+        variables,
         journal,
         pod: settings.http.pod.clone(),
         errors,

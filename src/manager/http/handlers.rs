@@ -26,7 +26,7 @@ pub(super) async fn status(
 ) -> Result<Answer, Refusal> {
     let query = Query::parse(query, &["after", "timeout"])?;
     let limit = query.span("timeout")?.unwrap_or(DEFAULT_POLL_TIMEOUT);
-    context.handle.refresh_config();
+    context.handle.refresh_files();
     let Some(after) = query.text("after") else {
         let status = context.probed_status().await.unwrap_or_else(|| context.handle.status());
         return Ok(status_answer(context, StatusCode::OK, &status));
@@ -194,7 +194,7 @@ pub(super) async fn readyz(context: &Context) -> Answer {
 }
 
 pub(super) fn metrics(context: &Context) -> Answer {
-    context.handle.refresh_config();
+    context.handle.refresh_files();
     let keys = context.keys.in_force();
     let expiry = keys.validity.map(|validity| validity.not_after);
     let text = context.metrics.scrape(&context.handle.status(), !keys.is_current, expiry);

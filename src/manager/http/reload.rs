@@ -5,15 +5,10 @@
 //! whoever uses a key asks for a reading first if the last one is old (`CheckedKeys`). Then no
 //! timer is needed at rest, and a key that was taken away lets in nobody.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nix::errno::Errno;
-use nix::sys::inotify::{AddWatchFlags, InotifyEvent, WatchDescriptor};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -21,7 +16,7 @@ use super::key_files::{KeyFiles, Keys, Tls};
 use super::settings::HttpSettings;
 use super::tls::{self, Check, CheckedKeys, Keeping, KeptPair, Pair};
 use crate::errors::{ErrorCode, Errors};
-use crate::inotify::{self, Events, Source, chain, unwatched};
+use crate::inotify::{self, Events, FileWatch};
 use crate::worker::{NoThread, WorkPanicked, Worker};
 
 /// Delay from the first change to reading the files: certificate and key are written one by one.
@@ -36,7 +31,7 @@ pub(super) struct Reloader {
     settings: HttpSettings,
     files: Arc<Mutex<KeyFiles>>,
     /// None while the thread sets watches, and where there is no inotify.
-    watch: Option<KeyWatch>,
+    watch: Option<FileWatch>,
     ready: Option<Events>,
     /// Reads the files, if there are any.
     worker: Option<Worker>,
@@ -67,7 +62,7 @@ impl std::fmt::Debug for Reloader {
 /// The result of a reading.
 #[derive(Debug)]
 struct Reading {
-    watch: Option<KeyWatch>,
+    watch: Option<FileWatch>,
     unwatched: Option<String>,
     changed: bool,
     keys: Keys,
@@ -137,7 +132,7 @@ impl Reloader {
                 }
             };
             tokio::select! {
-                () = changed(self.ready.as_ref(), self.watch.as_ref()) => sleep(SETTLE_TIME).await,
+                () = inotify::changed(self.ready.as_ref(), self.watch.as_ref()) => sleep(SETTLE_TIME).await,
                 () = self.asked.notified() => {}
                 () = due => {}
                 () = self.keys.closed() => return,
@@ -229,7 +224,7 @@ impl Reloader {
             match inotify::open() {
                 Ok(ready) => {
                     let files = KeyFiles::paths(&self.settings).map(ToOwned::to_owned).collect();
-                    self.watch = Some(KeyWatch::new(Arc::clone(ready.get_ref()), files));
+                    self.watch = Some(FileWatch::new(Arc::clone(ready.get_ref()), files));
                     self.ready = Some(ready);
                 }
                 Err(error) => {
@@ -276,127 +271,6 @@ impl Reloader {
         let date = validity.and_then(|validity| validity.until_change(now));
         let date = date.map(|date| date.min(LONGEST_SLEEP));
         [retry, slowly, date].into_iter().flatten().min()
-    }
-}
-
-/// Returns after an event that may be about the key files.
-async fn changed(ready: Option<&Events>, watch: Option<&KeyWatch>) {
-    let (Some(ready), Some(watch)) = (ready, watch) else { return std::future::pending().await };
-    // An error means that the reactor is gone, and the task goes with it.
-    while let Ok(mut guard) = ready.readable().await {
-        let concerned = watch.take_events();
-        guard.clear_ready();
-        if concerned {
-            return;
-        }
-    }
-    std::future::pending().await
-}
-
-// Watches everything that decides where the paths of the key files lead.
-//
-// Watches directories, not files: kubelet replaces a mounted Secret by renaming `..data`, which a
-// watch on the file would report as a deletion. The mask leaves out opens and reads, so reading the
-// files does not wake the manager.
-
-/// How often to follow the paths again because they changed meanwhile.
-const ATTEMPTS: usize = 8;
-
-type Wanted = BTreeMap<PathBuf, BTreeSet<OsString>>;
-
-/// The watches of the key files.
-#[derive(Debug)]
-pub(super) struct KeyWatch {
-    source: Arc<Source>,
-    /// Absolute paths of the key files.
-    files: Vec<PathBuf>,
-    names: BTreeMap<WatchDescriptor, BTreeSet<OsString>>,
-}
-
-impl KeyWatch {
-    /// A value without watches.
-    pub(super) fn new(source: Arc<Source>, files: Vec<PathBuf>) -> Self {
-        Self { source, files, names: BTreeMap::new() }
-    }
-
-    /// Sets the watches anew: links may lead elsewhere, and a directory may be another one. Call it
-    /// before the files are read, so that no change is missed. Blocks.
-    ///
-    /// # Errors
-    /// Directories that cannot be watched, and what to do.
-    pub(super) fn sync(&mut self) -> Result<(), String> {
-        for _ in 0..ATTEMPTS {
-            let wanted = self.wanted();
-            let result = self.set(&wanted);
-            if result.is_err() || self.wanted() == wanted {
-                return result;
-            }
-        }
-        // Each change until now is an event, so the next reading follows.
-        Ok(())
-    }
-
-    fn wanted(&self) -> Wanted {
-        let mut wanted = Wanted::new();
-        for file in &self.files {
-            let chain = chain(file);
-            let file = chain
-                .end
-                .and_then(|end| Some((end.parent()?.to_owned(), end.file_name()?.to_owned())));
-            for (directory, name) in chain.entries.into_iter().chain(file) {
-                wanted.entry(directory).or_default().insert(name);
-            }
-        }
-        wanted
-    }
-
-    fn set(&mut self, wanted: &Wanted) -> Result<(), String> {
-        let mask = AddWatchFlags::IN_CREATE
-            | AddWatchFlags::IN_CLOSE_WRITE
-            | AddWatchFlags::IN_MOVED_TO
-            | AddWatchFlags::IN_MOVED_FROM
-            | AddWatchFlags::IN_DELETE
-            | AddWatchFlags::IN_DELETE_SELF
-            | AddWatchFlags::IN_MOVE_SELF
-            | AddWatchFlags::IN_ONLYDIR;
-        let mut result = Ok(());
-        let mut set: BTreeMap<WatchDescriptor, BTreeSet<OsString>> = BTreeMap::new();
-        for (directory, names) in wanted {
-            match self.source.0.add_watch(directory, mask) {
-                Ok(watch) => set.entry(watch).or_default().extend(names.iter().cloned()),
-                // Gone since the path was followed: it is followed again.
-                Err(Errno::ENOENT | Errno::ENOTDIR) => {}
-                Err(error) => result = Err(unwatched(directory, error)),
-            }
-        }
-        for watch in self.names.keys().filter(|watch| !set.contains_key(watch)) {
-            // Fails for a directory that is gone; its watch is gone, too.
-            let _ = self.source.0.rm_watch(*watch);
-        }
-        self.names = set;
-        result
-    }
-
-    /// Reads all queued events. True if one may be about the key files.
-    pub(super) fn take_events(&self) -> bool {
-        let mut concerned = false;
-        loop {
-            match self.source.0.read_events() {
-                Ok(events) => concerned |= events.iter().any(|event| self.concerns(event)),
-                Err(Errno::EINTR) => {}
-                Err(_) => return concerned,
-            }
-        }
-    }
-
-    fn concerns(&self, event: &InotifyEvent) -> bool {
-        if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
-            return true;
-        }
-        // An event of a watch that was removed is about nothing any more.
-        let Some(names) = self.names.get(&event.wd) else { return false };
-        // An event without a name is about the directory itself.
-        event.name.as_ref().is_none_or(|name| names.contains(name))
     }
 }
 

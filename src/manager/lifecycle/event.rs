@@ -50,6 +50,8 @@ pub enum Event {
         id: String,
         /// Pid of the leader.
         pid: u32,
+        /// Digest of the file with the engine's variables, if there is one.
+        environment: Option<String>,
     },
     /// The leader could not be spawned.
     SpawnFailed {

@@ -48,6 +48,9 @@ pub struct Run {
     pub config: ConfigChoice,
     /// True if the mounted config changed while the engine read it.
     pub config_uncertain: bool,
+    /// Digest of the file with the run's variables, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
     /// True if the run was started as requested, also by a stop with `resumeAfter`, and not by
     /// itself: if it ends before it is ready, the engine is held.
     pub requested: bool,
@@ -129,7 +132,7 @@ impl Lifecycle {
         }
     }
 
-    pub(super) fn spawned(&mut self, id: String, pid: u32) {
+    pub(super) fn spawned(&mut self, id: String, pid: u32, environment: Option<String>) {
         let Some(Deciding::Spawning { origin, pending, prepared, config_changed }) =
             self.deciding.take()
         else {
@@ -148,6 +151,7 @@ impl Lifecycle {
             checksum: prepared.checksum,
             config: prepared.choice,
             config_uncertain: false,
+            environment,
             requested: origin.is_requested(),
             was_ready: false,
         });

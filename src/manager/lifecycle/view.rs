@@ -79,7 +79,7 @@ impl Lifecycle {
             checksum: run.checksum.clone(),
             config: run.config,
             config_uncertain: run.config_uncertain,
-            environment: None,
+            environment: run.environment.clone(),
         })
     }
 

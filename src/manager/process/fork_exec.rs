@@ -53,12 +53,22 @@ pub(super) struct Executable {
 }
 
 impl Executable {
-    /// A program in the manager's own environment, with `set_env` on top.
-    pub(super) fn new(argv: &[OsString], set_env: &[(OsString, OsString)]) -> io::Result<Self> {
+    /// A program in the manager's own environment, changed by `set_env`: a variable without a value is
+    /// removed.
+    pub(super) fn new(
+        argv: &[OsString],
+        set_env: &[(OsString, Option<OsString>)],
+    ) -> io::Result<Self> {
         // What is handed over to this manager is not for another process.
         let own = std::env::vars_os().filter(|(name, _)| name != HAND_OVER_VARIABLE);
         let mut environment: BTreeMap<OsString, OsString> = BTreeMap::new();
-        environment.extend(own.chain(set_env.iter().cloned()));
+        environment.extend(own);
+        for (name, value) in set_env.iter().cloned() {
+            match value {
+                Some(value) => environment.insert(name, value),
+                None => environment.remove(&name),
+            };
+        }
         let variable = |(name, value): (OsString, OsString)| {
             CString::new([name.into_vec(), value.into_vec()].join(&b'='))
         };

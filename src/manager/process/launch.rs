@@ -19,9 +19,12 @@ use super::{is_pid_1, procfs};
 pub struct Launch {
     /// The command and its arguments, passed as they are; a command without `/` is looked up in PATH.
     pub argv: Vec<OsString>,
-    /// Variables set on top of the manager's own environment.
-    pub set_env: Vec<(OsString, OsString)>,
+    /// Changes of the manager's own environment, one after the other.
+    pub set_env: EnvironmentChanges,
 }
+
+/// Variables to set; one without a value is removed.
+pub type EnvironmentChanges = Vec<(OsString, Option<OsString>)>;
 
 /// The command could not be started; no process is left of the attempt.
 #[derive(Debug, thiserror::Error)]

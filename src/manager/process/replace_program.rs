@@ -97,8 +97,8 @@ pub fn execute_again(
     }
 }
 
-fn variable(state: BorrowedFd<'_>) -> (OsString, OsString) {
-    (HAND_OVER_VARIABLE.into(), state.as_raw_fd().to_string().into())
+fn variable(state: BorrowedFd<'_>) -> (OsString, Option<OsString>) {
+    (HAND_OVER_VARIABLE.into(), Some(state.as_raw_fd().to_string().into()))
 }
 
 fn keep_open(descriptors: &[BorrowedFd<'_>], keep: bool) {

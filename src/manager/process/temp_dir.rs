@@ -65,8 +65,8 @@ impl TempDir {
     }
 
     /// The variables to set in the engine's environment.
-    pub fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> + '_ {
-        VARIABLES.into_iter().map(|name| (name.into(), self.path.clone().into_os_string()))
+    pub fn variables(&self) -> impl Iterator<Item = (OsString, Option<OsString>)> + '_ {
+        VARIABLES.into_iter().map(|name| (name.into(), Some(self.path.clone().into())))
     }
 
     /// True while the directory is being made or emptied.

@@ -91,6 +91,9 @@ pub struct RunArgs {
     /// Directory in which the engine's temporary directory is made; it is emptied before each run
     #[arg(long, value_name = "DIR", help_heading = "Engine")]
     pub(super) tmp_dir: Option<OsString>,
+    /// JSON object with variables of the engine, read at each start: strings are set, null removes
+    #[arg(long, value_name = "FILE", help_heading = "Engine")]
+    pub(super) environment: Option<OsString>,
     /// The engine is ready when this answers within 1s: http://…, https://… or tcp://HOST:PORT
     #[arg(long, value_name = "URL", help_heading = "Engine")]
     pub(super) ready: Option<OsString>,

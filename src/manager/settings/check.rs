@@ -42,6 +42,7 @@ pub(super) fn check(
         ..policy(&mut read, &args)
     };
     let tmp_dir = read.one("tmp-dir", &args.tmp_dir, values::path);
+    let engine_environment = read.one("environment", &args.environment, values::path);
     let mut warnings = warnings(environment, &variables);
     warnings.extend(short_grace(&policy));
     let level = match (bare, warnings.is_empty()) {
@@ -53,8 +54,18 @@ pub(super) fn check(
     let log = log(&mut read, &args, on_terminal, level);
 
     let command = args.command;
-    let settings =
-        Settings { command, http, config, policy, ready, state_dir, tmp_dir, log, warnings };
+    let settings = Settings {
+        command,
+        http,
+        config,
+        policy,
+        ready,
+        state_dir,
+        tmp_dir,
+        environment: engine_environment,
+        log,
+        warnings,
+    };
     check_rules(&mut read, &settings);
     if read.problems.is_empty() { Ok(settings) } else { Err(read.problems) }
 }

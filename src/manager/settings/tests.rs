@@ -312,7 +312,7 @@ fn relative_paths_are_those_of_the_working_directory() {
     let here = std::env::current_dir().unwrap();
     let settings = good(
         "--config config --stage ./config/=../engine --socket s.sock --state-dir state/ \
-         --tmp-dir . --jwt-key keys/../key --jwt-audience a --keep-last-good --ready tcp://h:1 -- x",
+         --tmp-dir . --environment env --jwt-key keys/../key --jwt-audience a --keep-last-good --ready tcp://h:1 -- x",
     );
     let dirs: Vec<_> = settings.config.dirs.iter().map(|dir| dir.path.clone()).collect();
     assert_eq!(dirs, [here.join("config")]);
@@ -320,6 +320,7 @@ fn relative_paths_are_those_of_the_working_directory() {
     assert_eq!(settings.http.socket, Some(here.join("s.sock")));
     assert_eq!(settings.state_dir, Some(here.join("state")));
     assert_eq!(settings.tmp_dir, Some(here.clone()));
+    assert_eq!(settings.environment, Some(here.join("env")));
     // What a link may stand before is left to the kernel.
     assert_eq!(settings.http.jwt_key, Some(here.join("keys/../key")));
     assert_problems(

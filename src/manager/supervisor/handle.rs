@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::Clock;
 use crate::config_watch::ConfigWatch;
+use crate::variables::VariablesFile;
 use stayput_api::{Accepted, Code, DrainRequest, Refusal, StartRequest, Status, StopRequest};
 
 pub(super) type Reply = oneshot::Sender<Result<Accepted, Refusal>>;
@@ -73,6 +74,7 @@ pub struct Handle {
     calls: mpsc::Sender<Call>,
     status: watch::Receiver<Arc<Status>>,
     config: Option<Arc<ConfigWatch>>,
+    variables: Option<Arc<VariablesFile>>,
     clock: Clock,
 }
 
@@ -81,9 +83,10 @@ impl Handle {
         calls: mpsc::Sender<Call>,
         status: watch::Receiver<Arc<Status>>,
         config: Option<Arc<ConfigWatch>>,
+        variables: Option<Arc<VariablesFile>>,
         clock: Clock,
     ) -> Self {
-        Self { calls, status, config, clock }
+        Self { calls, status, config, variables, clock }
     }
 
     /// Requests something on behalf of `by`.
@@ -100,11 +103,14 @@ impl Handle {
         let _ = self.calls.send(Call::ServerClosed).await;
     }
 
-    /// Looks up changes of the config that are not reported; to be called when somebody wants to
-    /// know the status. The status changes if there is something new.
-    pub fn refresh_config(&self) {
+    /// Looks up changes of config and variables that are not reported; to be called when somebody wants
+    /// to know the status. The status changes if there is something new.
+    pub fn refresh_files(&self) {
         if let Some(config) = &self.config {
             config.refresh();
+        }
+        if let Some(variables) = &self.variables {
+            variables.refresh();
         }
     }
 

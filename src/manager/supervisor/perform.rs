@@ -18,6 +18,7 @@ use crate::process::{
     self, Archive, Launch, Launched, LeftBehind, Member, RUN_VARIABLE, TempDir, TempDirError, Tree,
     end_leftovers, oom,
 };
+use crate::variables::Variables;
 use crate::worker::Worker;
 use stayput_api as api;
 use stayput_api::checksum::Checksum;
@@ -88,7 +89,8 @@ impl Supervisor {
     ) -> Option<Event> {
         let (config, temp_dir) = (self.parts.config.clone(), self.parts.temp_dir.clone());
         let unseen_end = self.unseen_end();
-        if config.is_none() && temp_dir.is_none() && unseen_end.is_none() {
+        let variables = self.parts.variables.clone();
+        if config.is_none() && temp_dir.is_none() && variables.is_none() && unseen_end.is_none() {
             return Some(Event::Prepared(without_config(choice, expected)));
         }
         let errors = self.parts.errors.clone();
@@ -97,7 +99,12 @@ impl Supervisor {
             if let Some((run, worker)) = unseen_end {
                 nothing_left(run, worker).await?;
             }
-            prepared.await
+            let ready = prepared.await?;
+            // Last, so that they are the newest.
+            match variables {
+                Some(file) => Ok(Ready { variables: Some(file.prepare().await?), ..ready }),
+                None => Ok(ready),
+            }
         }));
         None
     }
@@ -132,7 +139,11 @@ impl Supervisor {
         }
         self.archive = None;
         let id = random_id();
-        let mut set_env = vec![(OsString::from(RUN_VARIABLE), OsString::from(&id))];
+        let (environment, mut set_env) = match self.variables.clone() {
+            Some(Variables { digest, changes }) => (Some(digest), changes),
+            None => (None, Vec::new()),
+        };
+        set_env.push((RUN_VARIABLE.into(), Some(OsString::from(&id))));
         if let Some((temp_dir, _)) = &self.parts.temp_dir {
             set_env.extend(temp_dir.variables());
         }
@@ -153,7 +164,7 @@ impl Supervisor {
                 let tree = tree.beside(&self.inherited).reading_on(self.parts.reader.clone());
                 self.tree = Some(tree);
                 self.readiness.run_began();
-                Event::Spawned { id, pid }
+                Event::Spawned { id, pid, environment }
             }
             Err(error) => {
                 tracing::error!(%error, "the engine was not spawned");
@@ -285,6 +296,8 @@ pub(super) struct Ready {
     pub(super) known: lifecycle::Prepared,
     /// The prepared config, to be compared with the mounts later; `None` without `--config`.
     pub(super) config: Option<config_watch::Prepared>,
+    /// The variables of the engine; `None` without `--environment`.
+    pub(super) variables: Option<Variables>,
 }
 
 /// Prepares a start: verifies and stages the config, empties the temporary directory.
@@ -298,7 +311,7 @@ pub(super) async fn prepare(
 ) -> Result<Ready, Refusal> {
     let ready = match config {
         Some(config) => verified(&config, choice, expected, pinned).await?,
-        None => Ready { known: without_config(choice, expected)?, config: None },
+        None => Ready { known: without_config(choice, expected)?, config: None, variables: None },
     };
     if let Some((temp_dir, worker)) = temp_dir {
         emptied(temp_dir, &worker, &errors).await?;
@@ -345,7 +358,7 @@ async fn verified(
         checksum: prepared.checksum.as_ref().map(ToString::to_string),
         choice: prepared.choice,
     };
-    Ok(Ready { known, config: Some(prepared) })
+    Ok(Ready { known, config: Some(prepared), variables: None })
 }
 
 async fn emptied(temp_dir: Arc<TempDir>, worker: &Worker, errors: &Errors) -> Result<(), Refusal> {

@@ -131,7 +131,8 @@ impl Supervisor {
                 if let Err(refusal) = &result {
                     tracing::error!(code = refusal.code.as_str(), "{}", refusal.message);
                 }
-                let event = result.map(|Ready { known, config }| {
+                let event = result.map(|Ready { known, config, variables }| {
+                    self.variables = variables;
                     self.started_on = config.as_ref().map(StartedOn::from);
                     self.prepared = config;
                     known
@@ -159,6 +160,7 @@ impl Supervisor {
                 self.publisher.touch();
             }
             observed = next_observed(&mut self.config) => self.config_observed(&observed),
+            Ok(()) = self.environment.changed() => self.publisher.touch(),
             // The sender is one of our own fields.
             Ok(()) = self.errors.changed() => self.publisher.touch(),
             // Without an API there is no sender.

@@ -101,6 +101,7 @@ impl Supervisor {
             observed.map(|observed| config(&observed, lifecycle.run().as_ref(), started_on));
         let mut status =
             build(&publisher.manager, publisher.count, lifecycle, config, &self.readiness);
+        status.environment = self.environment.borrow().clone();
         status.archive = self.archive.clone().filter(|_| status.run.is_some());
         let last = publisher.sender.borrow().clone();
         if status == *last {

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use std::{fs, thread};
 
 use super::{Until, WarmError};
-use crate::process::{self, Archive, ExitStatus, Launch, LaunchError, RUN_VARIABLE, Reaper, Tree};
+use crate::process::{
+    self, Archive, EnvironmentChanges, ExitStatus, Launch, LaunchError, RUN_VARIABLE, Reaper, Tree,
+};
 
 /// How long an engine may take to accept connections on a slow builder.
 const START_LIMIT: Duration = Duration::from_secs(300);
@@ -45,12 +47,12 @@ impl Engine {
     /// Starts the command; its output is ours.
     pub(super) fn start(
         argv: Vec<OsString>,
-        mut set_env: Vec<(OsString, OsString)>,
+        mut set_env: EnvironmentChanges,
         http: u16,
         until: Until,
     ) -> Result<Self, LaunchError> {
         let cookie = format!("warm-{}", process::own_pid());
-        set_env.push((RUN_VARIABLE.into(), cookie.clone().into()));
+        set_env.push((RUN_VARIABLE.into(), Some(cookie.clone().into())));
         let launched = Instant::now();
         let pid = process::launch(&Launch { argv, set_env })?.pid;
         Ok(Self {

@@ -173,7 +173,7 @@ impl Drive {
             }
             Effect::Spawn(_) => {
                 self.actions.push("the engine is spawned".to_owned());
-                return Some(Event::Spawned { id: "run".to_owned(), pid: 1 });
+                return Some(Event::Spawned { id: "run".to_owned(), pid: 1, environment: None });
             }
             Effect::SignalLeader(_) => "stop signal to the leader".to_owned(),
             Effect::SignalServer(_) => "stop signal to the server".to_owned(),

@@ -4,6 +4,8 @@ use std::fs;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
+use serde_json::Value;
+use stayput_api::checksum::ContentDigest;
 
 use super::pod::Pod;
 use super::processes::{descendants, eventually, is_alive, name as name_of};
@@ -34,6 +36,52 @@ fn it_knows_its_run_and_has_a_temporary_directory_emptied_between_runs() {
         assert_eq!(manager.post("/es/start?wait=20s", "{}").code, 200);
     }
     assert!(pod.path("tmp/of-somebody-else").exists(), "only our own directory is emptied");
+}
+
+#[test] // proves STOP-41
+fn its_variables_are_those_of_the_file_at_its_start() {
+    let pod = Pod::new();
+    let file = pod.path("environment").display().to_string();
+    pod.write("environment", r#"{"ADDED": "a b=c", "GIVEN": "changed", "TAKEN": null}"#);
+    let script = "env >out; mv out env; exec sleep 600";
+    let options = ["--environment", &file, "--on-exit", "hold"];
+    let mut command = pod.command(&options, &["sh", "-c", script]);
+    let manager =
+        pod.spawn(command.env("GIVEN", "as given").env("TAKEN", "x").env("LEFT", "as is"));
+    let engine_has = |lines: &[&str]| {
+        let env = eventually("the engine's output", || {
+            Some(pod.read("env")).filter(|text| !text.is_empty())
+        });
+        fs::remove_file(pod.path("env")).unwrap();
+        let own = ["ADDED=", "GIVEN=", "LEFT=", "TAKEN="];
+        let mut found: Vec<_> =
+            env.lines().filter(|line| own.iter().any(|name| line.starts_with(name))).collect();
+        found.sort_unstable();
+        assert_eq!(found, lines);
+    };
+    let current = |status: &Value| {
+        status["run"]["environment"].is_string()
+            && status["run"]["environment"] == status["environment"]
+    };
+    let first = manager.until("the digest", current);
+    engine_has(&["ADDED=a b=c", "GIVEN=changed", "LEFT=as is"]);
+
+    pod.write("environment", r#"{"ADDED": 1}"#);
+    let status =
+        manager.until("the new digest", |status| status["environment"] != first["environment"]);
+    assert_eq!(status["run"]["environment"], first["environment"]);
+    assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);
+    let refused = manager.post("/es/start?wait=20s", "{}");
+    assert_eq!((refused.code, refused.problem()), (412, "config_unknown"), "{refused:?}");
+    for part in [file.as_str(), "--environment", "expected a string"] {
+        assert!(refused.detail().contains(part), "{refused:?}");
+    }
+
+    fs::remove_file(pod.path("environment")).unwrap();
+    assert_eq!(manager.post("/es/start?wait=20s", "{}").code, 200);
+    let status = manager.until("the digest of nothing", current);
+    assert_eq!(status["environment"], ContentDigest::of(b"").to_string());
+    engine_has(&["GIVEN=as given", "LEFT=as is", "TAKEN=x"]);
 }
 
 #[test]

@@ -108,7 +108,7 @@ impl World {
         let (stop, stopped) = oneshot::channel();
         let errors = Errors::default();
         let serve = server.serve(
-            Handle::new(calls, published, None, Clock::start()),
+            Handle::new(calls, published, None, None, Clock::start()),
             errors.clone(),
             async {
                 let _ = stopped.await;

@@ -254,7 +254,7 @@ impl World {
     pub(super) fn spawned(&mut self) {
         self.spawning = None;
         self.engine.leader = Life::Alive;
-        self.happens(Event::Spawned { id: "run".to_owned(), pid: 1 });
+        self.happens(Event::Spawned { id: "run".to_owned(), pid: 1, environment: None });
     }
 
     pub(super) fn spawn_fails(&mut self) {

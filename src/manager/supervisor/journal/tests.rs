@@ -93,6 +93,7 @@ fn an_engine_that_leaves_forty_thousand_processes_behind_leaves_a_journal_that_c
         checksum: None,
         config: stayput_api::ConfigChoice::Mounted,
         config_uncertain: false,
+        environment: None,
         requested: true,
         was_ready: true,
     });

@@ -375,7 +375,7 @@ impl Machine {
             was_reported_up: false,
             hangs: false,
         });
-        Event::Spawned { id, pid: 1 }
+        Event::Spawned { id, pid: 1, environment: None }
     }
 
     fn dies(&mut self, at: u64) {
