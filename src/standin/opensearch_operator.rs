@@ -3,7 +3,7 @@
 //!
 //! Left out: the objects around the pods, security, TLS and Dashboards; scaling, upgrades, draining (`drainDataNodes`),
 //! and pools without claims (`emptydir_recovery.go`). The StatefulSet may have any name, and the spec of its pods is
-//! the test's: only config, variables, labels and annotations are made from the `OpenSearchCluster`.
+//! the test's: only config, image, variables, labels and annotations are made from the `OpenSearchCluster`.
 
 mod decide;
 mod look;
@@ -13,4 +13,4 @@ mod tests;
 
 pub use decide::{Action, Decision, Pod, Policy, Pool, Seen, decide};
 pub use look::{Look, Operator};
-pub use objects::{CLUSTER_LABEL, POOL_LABEL, definition, labels};
+pub use objects::{CLUSTER_LABEL, POOL_LABEL, definition, first_objects, labels};

@@ -23,6 +23,7 @@ mod mistakes;
 mod needs_coordinated;
 mod node_down;
 mod objects;
+mod opensearch_operator;
 mod program;
 mod refusals;
 mod refused_reads;

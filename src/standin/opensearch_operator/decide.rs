@@ -92,7 +92,7 @@ const RESTART: Duration = Duration::from_secs(10);
 /// scaler.go, `Reconcile`: not all nodes are there.
 const SCALER: Duration = Duration::from_secs(15);
 /// opensearchController.go, `reconcilePhaseRunning`: nothing to do.
-const REST: Duration = Duration::from_secs(30);
+pub(super) const REST: Duration = Duration::from_secs(30);
 
 /// The parts of a look in the operator's order: cluster.go, scaler.go, rollingRestart.go. One that waits ends the look.
 pub fn decide(seen: &Seen) -> Decision {

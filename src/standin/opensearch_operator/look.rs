@@ -15,7 +15,7 @@ use kube::{Api, Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::decide::{Action, Decision, Pod, Policy, Pool, Seen, decide};
+use super::decide::{Action, Decision, Pod, Policy, Pool, REST, Seen, decide};
 use super::objects::{APPLIED, CLUSTER_LABEL, Declared, FILE, POOL_LABEL};
 use crate::harness::http::exchange;
 
@@ -44,13 +44,21 @@ impl fmt::Debug for Operator {
 }
 
 /// One look.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Look {
     /// Everything that was done.
     pub done: Vec<Action>,
     /// Why the next action could not be done. It ends the look.
     pub refused: Option<String>,
-    again: Duration,
+    /// Time until the next one, if nothing changes before and nothing was refused.
+    pub again: Duration,
+}
+
+impl Look {
+    /// True if all is as declared and nothing is left to do.
+    pub fn is_at_rest(&self) -> bool {
+        self.done.is_empty() && self.refused.is_none() && self.again == REST
+    }
 }
 
 /// An answer of the apiserver or of an engine, or why there is none.
@@ -79,11 +87,6 @@ impl Operator {
     #[must_use]
     pub fn without_parallel_recovery(self) -> Self {
         Self { parallel_recovery: false, ..self }
-    }
-
-    /// The template of a pool's pods, as the `OpenSearchCluster` asks for it.
-    pub fn template(&self, cluster: &Value) -> Value {
-        self.declared(cluster, &cluster["spec"]["nodePools"][0]).template
     }
 
     /// Looks when anything of the cluster changes, and when the last look has said. Runs until it is dropped.

@@ -9,7 +9,7 @@ pub const CLUSTER_LABEL: &str = "opensearch.org/opensearch-cluster";
 pub const POOL_LABEL: &str = "opensearch.org/opensearch-nodepool";
 /// Annotation of the template: the checksum of the config.
 const CONFIG: &str = "opensearch.org/config";
-/// Annotation of the StatefulSet: what was written last. The operator keeps the object itself here.
+/// Annotation of the StatefulSet: a digest of the template that was written last. The operator keeps all of it here.
 pub(super) const APPLIED: &str = "banzaicloud.com/last-applied";
 /// Name of the volume with the config, and of its file.
 const VOLUME: &str = "config";
@@ -49,7 +49,54 @@ pub fn definition() -> Value {
     })
 }
 
-/// What an `OpenSearchCluster` asks for in one of its pools.
+/// ConfigMap and StatefulSet as the operator makes them for the first pool of an `OpenSearchCluster`, which owns them.
+/// The set has the name of the `OpenSearchCluster`.
+pub fn first_objects(cluster: &Value, base: &Value, config_path: &str) -> [Value; 2] {
+    let pool = &cluster["spec"]["nodePools"][0];
+    let declared = Declared::new(cluster, pool, base, config_path);
+    let name = cluster["metadata"]["name"].as_str().unwrap_or_default();
+    let labels = labels(name, pool["component"].as_str().unwrap_or_default());
+    let owner = json!([{
+        "apiVersion": cluster["apiVersion"],
+        "kind": cluster["kind"],
+        "name": name,
+        "uid": cluster["metadata"]["uid"],
+        "controller": true,
+        "blockOwnerDeletion": true,
+    }]);
+    let map = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": format!("{name}-config"),
+            "namespace": cluster["metadata"]["namespace"],
+            "ownerReferences": owner,
+        },
+        "data": { FILE: declared.config },
+    });
+    let set = json!({
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {
+            "name": name,
+            "namespace": cluster["metadata"]["namespace"],
+            "labels": labels,
+            "annotations": { APPLIED: declared.applied },
+            "ownerReferences": owner,
+        },
+        "spec": {
+            "serviceName": name,
+            "replicas": pool["replicas"],
+            "podManagementPolicy": "OrderedReady",
+            "updateStrategy": { "type": "OnDelete" },
+            "selector": { "matchLabels": labels },
+            "template": declared.template,
+        },
+    });
+    [map, set]
+}
+
+/// Wishes of an `OpenSearchCluster` for one of its pools.
 pub(super) struct Declared {
     pub(super) config: String,
     pub(super) template: Value,
@@ -73,6 +120,10 @@ impl Declared {
         extend(&mut metadata["annotations"], &json!({ CONFIG: digest(&config) }));
         extend(&mut metadata["annotations"], &pool["annotations"]);
         let container = &mut template["spec"]["containers"][0];
+        let image = &cluster["spec"]["general"]["image"];
+        if !image.is_null() {
+            container["image"] = image.clone();
+        }
         for variable in pool["env"].as_array().into_iter().flatten() {
             push(&mut container["env"], variable.clone());
         }

@@ -40,17 +40,25 @@ impl Containers {
     }
 }
 
-/// One look at one container: its image and how many there were before it.
+/// A container: the uid of its pod, its image, and how many there were before it.
+type Known = (Option<String>, String, u32);
+
+/// One look at one container.
 async fn look(
     pods: &Api<Pod>,
     name: &'static str,
     managers: &Mutex<BTreeMap<String, Manager>>,
-    known: &mut BTreeMap<&'static str, (String, u32)>,
+    known: &mut BTreeMap<&'static str, Known>,
 ) {
     let Ok(pod) = pods.get(name).await else { return };
+    let uid = pod.metadata.uid.clone();
+    if known.get(name).is_some_and(|(before, ..)| *before != uid) {
+        // Whoever made the pod has started its manager.
+        known.remove(name);
+    }
     let image = pod.spec.and_then(|spec| spec.containers.first()?.image.clone());
     let image = image.unwrap_or_default();
-    let (before, number) = known.get(name).cloned().unwrap_or((image.clone(), 0));
+    let (_, before, number) = known.get(name).cloned().unwrap_or((None, image.clone(), 0));
     let is_new = {
         let mut managers = managers.lock().expect("a lock");
         let manager = managers.get_mut(name).expect("a manager");
@@ -66,10 +74,10 @@ async fn look(
     let number = number + 1;
     let status = json!({"status": {"containerStatuses": [{
         "name": "search", "image": image, "imageID": "", "ready": true,
-        "restartCount": number, "containerID": format!("test://{name}/{number}"),
+        "restartCount": number, "containerID": format!("test://{name}/{}/{number}", uid.as_deref().unwrap_or_default()),
         "state": {"running": {}},
     }]}});
     let status = Patch::Merge(status);
     pods.patch_status(name, &PatchParams::default(), &status).await.expect("it is taken");
-    known.insert(name, (image, number));
+    known.insert(name, (uid, image, number));
 }

@@ -72,6 +72,17 @@ impl Manager {
         self.spawn();
     }
 
+    /// Ends it, and starts one in another pod, on the volume with the data.
+    pub(super) fn move_to(&mut self, uid: &str) {
+        self.crash();
+        uid.clone_into(&mut self.uid);
+        for part in ["state", "staged"] {
+            fs::remove_dir_all(self.path(part)).expect("it is there");
+            fs::create_dir(self.path(part)).expect("a directory");
+        }
+        self.spawn();
+    }
+
     /// Whether it has ended by itself.
     pub(super) fn has_ended(&mut self) -> bool {
         let child = self.child.as_mut().expect("it was started");
