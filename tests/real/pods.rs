@@ -16,6 +16,7 @@ mod ladder;
 mod nodes;
 mod official;
 mod opensearch;
+mod opensearch_operator;
 mod opensearch_set;
 mod own_config;
 mod phases;

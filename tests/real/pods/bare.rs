@@ -8,14 +8,19 @@ use stayput_standin::harness::pki::issue;
 
 use super::fixture::{ACCOUNT, ENGINE, Fixture, HOME, MANAGER};
 
-/// The reconciler, and the SearchCluster, whose config is in these Secrets.
-pub(super) fn install(fixture: &Fixture, source: &str) {
+/// The reconciler, with its rights in the engines' namespace.
+pub(super) fn install_reconciler(fixture: &Fixture) {
     fixture.people.run(
         "kubectl apply -k deploy/
          kubectl --namespace search create rolebinding stayput-clusters \
            --clusterrole=stayput-reconciler --serviceaccount=stayput:stayput-reconciler
          kubectl --namespace stayput rollout status deployment stayput-reconciler --timeout=2m",
     );
+}
+
+/// The reconciler, and the SearchCluster, whose config is in these Secrets.
+pub(super) fn install(fixture: &Fixture, source: &str) {
+    install_reconciler(fixture);
     fixture.admin().apply(&json!({
         "apiVersion": "stayput.dev/v1alpha1",
         "kind": "SearchCluster",

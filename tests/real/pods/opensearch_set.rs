@@ -60,7 +60,7 @@ impl OpenSearchSet {
         made.fixture.admin().apply(&service());
         made.fixture.admin().apply(&set);
         until_ready(&made.fixture, &NODES);
-        made.write();
+        write(&made.fixture);
         install(&made.fixture, "logs-config");
         Some(made)
     }
@@ -68,23 +68,6 @@ impl OpenSearchSet {
     /// Whether edited templates are carried out: `inPlace` or `off`.
     pub(super) fn carry_templates_out(&self, mode: &str) {
         self.fixture.configure(&json!({ "update": { "mode": mode } }));
-    }
-
-    /// Data that has to be recovered.
-    fn write(&self) {
-        let nodes = observe(&self.fixture, MANAGER);
-        until_formed(&nodes);
-        let settings = json!({ "settings": { "number_of_shards": 2, "number_of_replicas": 1 } });
-        let put = |target: &str, body: &Value| {
-            let stream = TcpStream::connect((nodes["logs-0"].address.as_str(), 9200));
-            let answer = exchange(stream.expect("it listens"), ("PUT", target), Some(body));
-            let answer = answer.expect("an answer");
-            assert!(matches!(answer.status, 200 | 201), "{target}: {:#}", answer.body);
-        };
-        put("/load?wait_for_active_shards=all", &settings);
-        for id in 0..300 {
-            put(&format!("/load/_doc/{id}"), &json!({ "number": id }));
-        }
     }
 
     /// Writes the Secret; returns the checksum of its content.
@@ -145,8 +128,25 @@ impl OpenSearchSet {
     }
 }
 
+/// Makes an index with documents, which have to be recovered.
+pub(super) fn write(fixture: &Fixture) {
+    let nodes = observe(fixture, MANAGER);
+    until_formed(&nodes);
+    let settings = json!({ "settings": { "number_of_shards": 2, "number_of_replicas": 1 } });
+    let put = |target: &str, body: &Value| {
+        let stream = TcpStream::connect((nodes["logs-0"].address.as_str(), 9200));
+        let answer = exchange(stream.expect("it listens"), ("PUT", target), Some(body));
+        let answer = answer.expect("an answer");
+        assert!(matches!(answer.status, 200 | 201), "{target}: {:#}", answer.body);
+    };
+    put("/load?wait_for_active_shards=all", &settings);
+    for id in 0..300 {
+        put(&format!("/load/_doc/{id}"), &json!({ "number": id }));
+    }
+}
+
 /// Gives each node its own name, and this much memory.
-fn give(spec: &mut Value, memory: &str) {
+pub(super) fn give(spec: &mut Value, memory: &str) {
     let name = json!({ "fieldRef": { "fieldPath": "metadata.name" } });
     let container = &mut spec["containers"][0];
     container["resources"] = json!({

@@ -58,7 +58,7 @@ impl Victim {
 }
 
 /// The processes of a container, by their pids in it.
-fn processes_of(id: &str) -> Vec<NamespaceProcess> {
+pub(super) fn processes_of(id: &str) -> Vec<NamespaceProcess> {
     let mut pids = fs::read_dir("/proc")
         .expect("/proc")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
