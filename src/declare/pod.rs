@@ -30,6 +30,8 @@ pub(crate) fn template(cluster: &Cluster, set: &NodeSet, image: &str) -> Value {
         ready: ready.as_ref(),
         grace: Some(GRACE),
         open_metrics: false,
+        // Another volume would change the template of pods that are there.
+        environment: false,
     };
     let mut template = merge(base(cluster, &manager, image), &set.pod_template);
     if cluster.engine.warm {

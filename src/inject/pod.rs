@@ -73,6 +73,7 @@ pub(crate) fn manager<'a>(cluster: &'a str, options: &Options, ready: &'a Ready)
         ready: Some(ready),
         grace: None,
         open_metrics: options.open_metrics,
+        environment: true,
     }
 }
 

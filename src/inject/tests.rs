@@ -3,6 +3,7 @@
 
 mod charts;
 mod eck;
+mod environment;
 mod findings;
 mod images;
 mod laws;

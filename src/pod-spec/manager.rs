@@ -16,6 +16,11 @@ pub const STATE: &str = "/stayput-state";
 /// Minimum grace period for the engine's end, in seconds.
 pub const GRACE: i64 = 180;
 
+/// Annotation of the pod with variables of its engine, which the downward API shows to the manager.
+const ENVIRONMENT: &str = "stayput.dev/environment";
+/// Name of the volume with the file of that annotation.
+const ENVIRONMENT_VOLUME: &str = "stayput-environment";
+
 /// Mount path of the volume with the engine's config.
 const CONFIG: &str = "/stayput-config";
 /// The ConfigMap with the apiserver's public keys, one for all clusters of a namespace.
@@ -57,6 +62,8 @@ pub struct Manager<'a> {
     pub grace: Option<i64>,
     /// True if the manager serves its metrics without credentials.
     pub open_metrics: bool,
+    /// True if an annotation of the pod may change variables of the engine.
+    pub environment: bool,
 }
 
 impl Manager<'_> {
@@ -74,6 +81,12 @@ impl Manager<'_> {
             json!({ "name": "STAYPUT_JWT_ISSUER", "valueFrom": issuer }),
             variable("STAYPUT_ALLOW_SUBJECT", &subject),
         ];
+        if self.environment {
+            all.push(variable(
+                "STAYPUT_ENVIRONMENT",
+                &format!("/{ENVIRONMENT_VOLUME}/environment"),
+            ));
+        }
         match self.config {
             None => {}
             Some(EngineConfig::In(directory)) => all.push(variable("STAYPUT_CONFIG", directory)),
@@ -116,6 +129,7 @@ impl Manager<'_> {
         all.push(mount(NAME));
         all.push(json!({ "name": "stayput-state", "mountPath": STATE }));
         all.extend([mount("stayput-tls"), mount("stayput-jwks")]);
+        all.extend(self.environment.then(|| mount(ENVIRONMENT_VOLUME)));
         all.extend(self.ready.into_iter().flat_map(Ready::mounted).map(mount));
         all
     }
@@ -135,9 +149,21 @@ impl Manager<'_> {
             json!({ "name": "stayput-tls", "secret": { "secretName": tls } }),
             json!({ "name": "stayput-jwks", "configMap": { "name": KEY_SET } }),
         ]);
+        all.extend(self.environment.then(environment_volume));
         all.extend(self.ready.into_iter().flat_map(Ready::volumes));
         all
     }
+}
+
+/// The volume with the annotation as a file. Projected: `additionalVolumes` of an `OpenSearchCluster` know no
+/// other way to the downward API.
+fn environment_volume() -> Value {
+    let field = json!({ "fieldPath": format!("metadata.annotations['{ENVIRONMENT}']") });
+    let items = json!([{ "path": "environment", "fieldRef": field }]);
+    json!({
+        "name": ENVIRONMENT_VOLUME,
+        "projected": { "sources": [{ "downwardAPI": { "items": items } }] },
+    })
 }
 
 pub(crate) fn variable(name: &str, value: &str) -> Value {

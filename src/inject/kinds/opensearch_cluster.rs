@@ -8,7 +8,7 @@
 //! can be chosen.
 
 use serde_json::{Value, json};
-use stayput_pod_spec::{OPENSEARCH, PROGRAM};
+use stayput_pod_spec::{Manager, OPENSEARCH, PROGRAM, Ready};
 
 use super::Plan;
 use crate::finding::ObjectIssue;
@@ -19,8 +19,9 @@ use crate::yaml::{Change, Path, Step};
 /// Failures of the liveness probe before the kubelet ends the container: months. A stopped engine
 /// fails it.
 const FAILURES: u32 = 1_000_000;
-/// The group of objects that can choose the command of the readiness probe.
-const WITH_COMMAND: &str = "opensearch.org/";
+/// The group of objects that can choose the command of the readiness probe, and whose operator surely knows
+/// projected volumes: those of the older group came with version 2.7.
+const VERSION_3: &str = "opensearch.org/";
 
 pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
     let mut plan = Plan::default();
@@ -38,13 +39,13 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         ));
         return plan;
     };
-    let asks_the_manager =
-        object["apiVersion"].as_str().is_some_and(|version| version.starts_with(WITH_COMMAND));
+    let is_version_3 =
+        object["apiVersion"].as_str().is_some_and(|version| version.starts_with(VERSION_3));
     // The shell is replaced, so that the manager is the container's first process.
     let command = json!(format!("exec {PROGRAM} run -- {entrypoint}"));
     plan.changes.push(Change::put(&general, Step::key("command"), command));
     let there = &object["spec"]["general"];
-    let volumes = additional_volumes(cluster, options);
+    let volumes = additional_volumes(is_version_3, cluster, options);
     let Plan { changes, found, .. } = &mut plan;
     changes.extend(pod::exact_items(&general, "additionalVolumes", there, volumes, found));
     let facts = EngineFacts {
@@ -64,13 +65,13 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         let field = format!("{at}.env");
         let asked = secured.asked(pool, &field, there);
         let ready = pod::ready(asked, options, found);
-        let variables = pod::manager(cluster, options, &ready).variables();
+        let variables = manager(is_version_3, cluster, options, &ready).variables();
         let env = at.then(Step::key("env"));
         found.extend(pod::settings_problems(&env, pool, &variables, None));
         changes.extend(pod::missing_items(&env, "name", &pool["env"], variables));
-        changes.extend(probes(&at, asks_the_manager));
+        changes.extend(probes(&at, is_version_3));
     }
-    if !asks_the_manager {
+    if !is_version_3 {
         plan.found.push(ObjectIssue::note(
             "apiVersion",
             "the operator's readiness probe asks the engine and not the manager, so a drain takes its full \
@@ -87,11 +88,11 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
 }
 
 /// The changes of a node pool's probes.
-fn probes(pool: &Path, asks_the_manager: bool) -> Vec<Change> {
+fn probes(pool: &Path, is_version_3: bool) -> Vec<Change> {
     let probe = |name: &str| pool.join(&Path::keys(&["probes", name]));
     let failures = |name| Change::put(&probe(name), Step::key("failureThreshold"), json!(FAILURES));
     let mut all = vec![failures("liveness"), failures("startup")];
-    if asks_the_manager {
+    if is_version_3 {
         let at = probe("readiness");
         all.extend(readiness().map(|(field, value)| Change::put(&at, Step::key(field), value)));
     }
@@ -182,9 +183,18 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-fn additional_volumes(cluster: &str, options: &Options) -> Vec<Value> {
-    let mut volumes =
-        pod::manager(cluster, options, &pod::ready_of(String::new(), options)).volumes();
+fn manager<'a>(
+    is_version_3: bool,
+    cluster: &'a str,
+    options: &Options,
+    ready: &'a Ready,
+) -> Manager<'a> {
+    Manager { environment: is_version_3, ..pod::manager(cluster, options, ready) }
+}
+
+fn additional_volumes(is_version_3: bool, cluster: &str, options: &Options) -> Vec<Value> {
+    let ready = pod::ready_of(String::new(), options);
+    let mut volumes = manager(is_version_3, cluster, options, &ready).volumes();
     for volume in &mut volumes {
         let path = format!("/{}", volume["name"].as_str().unwrap_or_default());
         volume["path"] = json!(path);
