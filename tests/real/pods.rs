@@ -6,6 +6,7 @@ mod clients;
 mod declared;
 mod declared_document;
 mod document;
+mod door;
 mod eck;
 mod figures;
 mod first_ten_minutes;

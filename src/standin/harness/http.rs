@@ -38,15 +38,35 @@ pub fn exchange(
     exchange_text(stream, request, &body.map(ToString::to_string).unwrap_or_default())
 }
 
+/// The same with the value of the header `Authorization`.
+pub fn exchange_as(
+    stream: impl Read + Write,
+    authorization: &str,
+    request: (&str, &str),
+    body: Option<&Value>,
+) -> io::Result<Answer> {
+    let header = format!("Authorization: {authorization}\r\n");
+    send(stream, request, &header, &body.map(ToString::to_string).unwrap_or_default())
+}
+
 /// The same with a body that need not be JSON.
 pub fn exchange_text(
+    stream: impl Read + Write,
+    request: (&str, &str),
+    body: &str,
+) -> io::Result<Answer> {
+    send(stream, request, "", body)
+}
+
+fn send(
     mut stream: impl Read + Write,
     (method, target): (&str, &str),
+    header: &str,
     body: &str,
 ) -> io::Result<Answer> {
     write!(
         stream,
-        "{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+        "{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )?;

@@ -1,11 +1,10 @@
-//! A client of the Service `logs`: a write and a search each tenth of a second, each on a connection
+//! A client of a Service: a write and a search each tenth of a second, each on a connection
 //! of its own and without retries, to the pods in turn that EndpointSlices have as ready. There is no
 //! kube-proxy here; as by its default, the list is taken over at once, but at most once a second.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
-use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -16,9 +15,9 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::door::Door;
 use super::fixture::Fixture;
 use super::nodes::NODES;
-use crate::support::http::{Answer, exchange};
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::process::Process;
 use crate::support::wait::eventually;
@@ -28,8 +27,6 @@ const NAME: &str = "slices";
 const PAUSE: Duration = Duration::from_millis(100);
 /// Between two changes of kube-proxy's rules.
 const PROXY_PAUSE: Duration = Duration::from_secs(1);
-/// How long an answer may take.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What became of the requests of one kind.
 #[derive(Debug, Default, Clone, Copy)]
@@ -98,10 +95,11 @@ pub(crate) fn service() -> Value {
 
 impl Clients {
     /// Starts once all three pods are in the Service.
-    pub(super) fn start(fixture: &Fixture) -> Self {
+    pub(super) fn start(fixture: &Fixture, door: Door) -> Self {
         let directory = tempfile::tempdir().expect("a temp dir");
         let kubectl = part("STAYPUT_KUBE").expect("it runs the cluster");
         let kubeconfig = fixture.admin().kubeconfig().to_str().expect("UTF-8");
+        let selector = format!("--selector=kubernetes.io/service-name={}", door.service);
         let line = [
             kubectl.to_str().expect("UTF-8"),
             "kubectl",
@@ -110,7 +108,7 @@ impl Clients {
             "--namespace=search",
             "get",
             "endpointslices",
-            "--selector=kubernetes.io/service-name=logs",
+            &selector,
             "--watch",
             "--output=json",
         ];
@@ -121,7 +119,7 @@ impl Clients {
         eventually("all pods are in the Service", all);
         let shared = Arc::<Shared>::default();
         let theirs = Arc::clone(&shared);
-        let task = spawn(move || send(slice, &theirs));
+        let task = spawn(move || send(&door, slice, &theirs));
         Self { shared, task: Some(task), _watch: watch, _directory: directory }
     }
 
@@ -183,7 +181,7 @@ fn ready(slice: EndpointSlice) -> BTreeSet<String> {
     endpoints.flat_map(|endpoint| endpoint.addresses).collect()
 }
 
-fn send(mut slice: Slice, shared: &Shared) -> Count {
+fn send(door: &Door, mut slice: Slice, shared: &Shared) -> Count {
     let mut count = Count::default();
     let (mut known, mut taken_over) = (slice.ready().clone(), Instant::now());
     let mut turn = 0_usize;
@@ -203,8 +201,8 @@ fn send(mut slice: Slice, shared: &Shared) -> Count {
             turn = turn.wrapping_add(1);
             known.iter().nth(turn % known.len().max(1)).map(String::as_str)
         };
-        let is_written = count.writes.send(address(), |address| write(address, number));
-        let is_found = count.searches.send(address(), search);
+        let is_written = count.writes.send(address(), |address| write(door, address, number));
+        let is_found = count.searches.send(address(), |address| search(door, address));
         if is_written {
             count.kept.push(number);
             shared.written.fetch_add(1, Ordering::Relaxed);
@@ -226,20 +224,14 @@ pub(super) fn document(number: u32) -> String {
 }
 
 /// Whether it was carried out, if there is an answer.
-fn write(address: &str, number: u32) -> Option<bool> {
-    let answer = ask(address, ("PUT", &document(number)), &json!({ "number": number }))?;
+fn write(door: &Door, address: &str, number: u32) -> Option<bool> {
+    let body = json!({ "number": number });
+    let answer = door.ask(address, ("PUT", &document(number)), Some(&body))?;
     Some(matches!(answer.status, 200 | 201))
 }
 
 /// Whether every shard answered, if there is an answer.
-fn search(address: &str) -> Option<bool> {
-    let answer = ask(address, ("POST", "/load/_search"), &json!({ "size": 1 }))?;
+fn search(door: &Door, address: &str) -> Option<bool> {
+    let answer = door.ask(address, ("POST", "/load/_search"), Some(&json!({ "size": 1 })))?;
     Some(answer.status == 200 && answer.body["_shards"]["failed"] == 0)
-}
-
-fn ask(address: &str, request: (&str, &str), body: &Value) -> Option<Answer> {
-    let address: SocketAddr = format!("{address}:9200").parse().expect("an address");
-    let stream = TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
-    exchange(stream, request, Some(body)).ok()
 }

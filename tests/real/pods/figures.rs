@@ -14,6 +14,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::clients::{Clients, Count, Requests};
+use super::door::Door;
 use super::fixture::{ACCOUNT, Fixture, MANAGER};
 use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
 use super::opensearch::{Jvm, shared_archive};
@@ -77,7 +78,7 @@ impl OpenSearchSet {
         let expected = self.configure(round, jvm);
         let mark = fixture.cluster.audit.now();
         let ledgers = Ledgers::follow(fixture);
-        let clients = Clients::start(fixture);
+        let clients = Clients::start(fixture, Door::plain());
         let began = Instant::now();
         fixture.people.run("kubectl stayput -n search restart logs --watch");
         until_formed(&before);
@@ -123,7 +124,7 @@ impl OpenSearchSet {
         let before = observe(fixture, MANAGER);
         let round = format!("{way:?}-{round}").to_lowercase();
         self.configure(&round, Jvm::Cold);
-        let clients = Clients::start(fixture);
+        let clients = Clients::start(fixture, Door::plain());
         let began = Instant::now();
         match way {
             Replacing::Deletion => self.delete_pods(Allocation::Left),

@@ -12,6 +12,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::clients::{Clients, Count, document};
+use super::door::Door;
 use super::fixture::Fixture;
 use super::history::outcomes;
 use super::nodes::NODES;
@@ -24,7 +25,7 @@ use crate::support::wait::eventually;
 fn documents_are_written_throughout_and_none_is_lost() {
     const TEST: &str = "pods::ladder::documents_are_written_throughout_and_none_is_lost";
     let Some(mut ladder) = Ladder::set_up(TEST) else { return };
-    let clients = Clients::start(ladder.fixture());
+    let clients = Clients::start(ladder.fixture(), Door::plain());
     // A kubelet makes a container anew in the same pod with the same image at once only the first
     // time, so images and pods change in between. A config is changed after what is given up: a node
     // is brought back on a config that was good for a minute.

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::Ladder;
 use crate::pods::clients::Clients;
+use crate::pods::door::Door;
 use crate::pods::fixture::OTHER;
 use crate::pods::history::{history, until_another_ended};
 use crate::pods::seen::{Seen, seen};
@@ -18,7 +19,7 @@ fn documents_are_written_while_programs_are_killed_and_none_is_lost() {
     const TEST: &str =
         "pods::ladder::killed::documents_are_written_while_programs_are_killed_and_none_is_lost";
     let Some(mut ladder) = Ladder::set_up(TEST) else { return };
-    let clients = Clients::start(ladder.fixture());
+    let clients = Clients::start(ladder.fixture(), Door::plain());
     for row in [Ladder::engine_killed, Ladder::manager_killed, Ladder::reconciler_killed] {
         let before = clients.written();
         row(&mut ladder);

@@ -7,6 +7,7 @@ use stayput_standin::opensearch_operator::Action;
 
 use super::stage::{ReadyPods, Stage, TIERS};
 use crate::pods::clients::{Clients, document};
+use crate::pods::door::Door;
 use crate::pods::fixture::{ENGINE, OTHER};
 use crate::pods::nodes::NODES;
 use crate::pods::seen::{assert_other_containers_in_the_same_pods, seen};
@@ -17,7 +18,7 @@ fn edits_again_and_again() {
     const TEST: &str = "pods::opensearch_operator::races::edits_again_and_again";
     let Some(stage) = Stage::set_up(TEST) else { return };
     let rounds = std::env::var("STAYPUT_ROUNDS").ok().and_then(|text| text.parse().ok());
-    let clients = Clients::start(&stage.fixture);
+    let clients = Clients::start(&stage.fixture, Door::plain());
     let ready = ReadyPods::count(&stage.fixture);
     let mut replaced = Vec::new();
     for round in 0..rounds.unwrap_or(5) {

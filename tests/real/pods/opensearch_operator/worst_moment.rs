@@ -5,6 +5,7 @@ use stayput_standin::opensearch_operator::Action;
 
 use super::stage::{ReadyPods, Stage};
 use crate::pods::clients::{Clients, document};
+use crate::pods::door::Door;
 use crate::pods::fixture::OTHER;
 use crate::pods::nodes::NODES;
 use crate::pods::seen::{assert_other_containers_in_the_same_pods, seen};
@@ -15,7 +16,7 @@ fn its_deletion_is_refused_or_one_pod_is_replaced() {
     const TEST: &str = "pods::opensearch_operator::worst_moment::\
                         its_deletion_is_refused_or_one_pod_is_replaced";
     let Some(stage) = Stage::set_up(TEST) else { return };
-    let clients = Clients::start(&stage.fixture);
+    let clients = Clients::start(&stage.fixture, Door::plain());
     let ready = ReadyPods::count(&stage.fixture);
 
     with_the_policy_a_config_arrives_in_the_same_pods(&stage);
