@@ -13,12 +13,14 @@ use crate::pods::stateful_set::claim;
 use crate::support::kubernetes::image::Image;
 
 /// A mirror keeps the end of the official name.
-const IMAGE: &str = "stayput.test/elasticsearch/elasticsearch:8.19.0";
+pub(super) const IMAGE: &str = "stayput.test/elasticsearch/elasticsearch:8.19.0";
 const HOME: &str = "/usr/share/elasticsearch";
 const ENTRYPOINT: &str = "/usr/local/bin/docker-entrypoint.sh";
 /// The official one also makes options of variables. Its argument `eswrapper` is the engine.
 const SCRIPT: &str =
     "#!/bin/bash\numask 0002\ncd /usr/share/elasticsearch\nexec bin/elasticsearch\n";
+/// In the image `nc` is a program; ECK's own readiness probe asks it whether a port is open.
+const NETCAT: &str = "#!/bin/bash\nexec 3<>\"/dev/tcp/${@: -2:1}/${@: -1}\"\n";
 /// As ECK calls the volume with the data.
 pub(super) const DATA: &str = "elasticsearch-data";
 /// The user that the official image runs as.
@@ -35,6 +37,7 @@ pub(super) fn load(fixture: &Fixture, parts: &Parts) {
         path
     };
     let mut files = vec![(file("entrypoint", SCRIPT), ENTRYPOINT.to_owned())];
+    files.push((file("nc", NETCAT), "/usr/local/bin/nc".to_owned()));
     // An empty directory is no file.
     files.push((file("logs", ""), format!("{HOME}/logs/.keep")));
     for name in FILES {

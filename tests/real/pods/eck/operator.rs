@@ -9,16 +9,16 @@ use crate::pods::fixture::Fixture;
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::process::Process;
 
-/// A running operator; it ends when this is dropped.
+/// An operator that runs, or was killed; it ends when this is dropped.
 pub(super) struct Operator {
-    _process: Process,
+    process: Option<Process>,
+    line: Vec<String>,
     _hosts: Hosts,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Operator {
-    /// Installs ECK's definitions, and starts it for the engines' namespace; the namespace `stayput` is its own.
-    /// `Err` names what is missing here.
+    /// Installs ECK's definitions, and starts it for the engines' namespace. `Err` names what is missing here.
     pub(super) fn start(fixture: &Fixture) -> Result<Self, String> {
         let (program, definitions) = (part("STAYPUT_ECK")?, part("STAYPUT_CRDS")?);
         let definitions = definitions.join("eck.yaml");
@@ -27,6 +27,7 @@ impl Operator {
         admin.run(&["apply", "--server-side", "--filename", utf8(&definitions)]);
         let name = "customresourcedefinition/elasticsearches.elasticsearch.k8s.elastic.co";
         admin.run(&["wait", "--for=condition=Established", "--timeout=60s", name]);
+        admin.run(&["create", "namespace", "elastic-system"]);
         let directory = tempfile::tempdir().expect("a temp dir");
         let hosts = directory.path().join("hosts");
         let kubeconfig = format!("KUBECONFIG={}", utf8(admin.kubeconfig()));
@@ -41,7 +42,7 @@ impl Operator {
             &kubeconfig,
             utf8(&program),
             "manager",
-            "--operator-namespace=stayput",
+            "--operator-namespace=elastic-system",
             "--namespaces=search",
             "--enable-leader-election=false",
             "--enable-webhook=false",
@@ -49,8 +50,23 @@ impl Operator {
             "--metrics-port=0",
         ];
         let names = Hosts::write(&hosts, admin.kubeconfig());
-        let process = Process::start("eck", directory.path(), &line);
-        Ok(Self { _process: process, _hosts: names, _directory: directory })
+        let line = line.map(str::to_owned).to_vec();
+        let mut operator = Self { process: None, line, _hosts: names, directory };
+        operator.start_with(&[]);
+        Ok(operator)
+    }
+
+    /// Starts it again, with these options, too: a newer version has other defaults.
+    pub(super) fn start_with(&mut self, options: &[&str]) {
+        let options = options.iter().map(|option| (*option).to_owned());
+        self.kill();
+        let line: Vec<String> = self.line.iter().cloned().chain(options).collect();
+        self.process = Some(Process::start("eck", self.directory.path(), &line));
+    }
+
+    /// Sends KILL, and waits for its end.
+    pub(super) fn kill(&mut self) {
+        self.process = None;
     }
 }
 

@@ -1,4 +1,4 @@
-//! The apiserver's audit log: the requests of service accounts outside `kube-system`.
+//! The apiserver's audit log: the requests of service accounts outside `kube-system`, and everybody's writes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::pki::text;
+
+/// Verbs of requests that change something.
+const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
 
 /// The audit log of one apiserver.
 #[derive(Debug)]
@@ -29,6 +32,7 @@ impl Audit {
     pub(crate) fn new(directory: &Path) -> Self {
         let (policy, log) = (directory.join("audit-policy.json"), directory.join("audit.log"));
         let rules = json!([
+            { "level": "Metadata", "verbs": WRITES },
             { "level": "None", "userGroups": ["system:serviceaccounts:kube-system"] },
             { "level": "Metadata", "userGroups": ["system:serviceaccounts"] },
             { "level": "None" },
@@ -60,17 +64,42 @@ impl Audit {
     /// The requests of `account`, as `NAMESPACE:NAME`, after `mark`.
     pub(crate) fn since(&self, mark: LogPosition, account: &str) -> Vec<Value> {
         let user = format!("system:serviceaccount:{account}");
-        let text = self.read();
-        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        let lines = whole.get(mark.0..).unwrap_or_default().lines();
-        let mut events: Vec<Value> =
-            lines.map(|line| serde_json::from_str(line).expect("an event")).collect();
+        let mut events = self.all_since(mark);
         // A watch that ends now began before.
         events.retain(|event| {
             event["user"]["username"] == user
                 && (event["verb"] != "watch" || event["stage"] == "ResponseStarted")
         });
         events
+    }
+
+    /// Everybody's writes after `mark` that changed something, by the program that sent them.
+    pub(crate) fn writes_since(&self, mark: LogPosition) -> BTreeMap<String, Counts> {
+        let mut by_program = BTreeMap::<String, Vec<Value>>::new();
+        for event in self.all_since(mark) {
+            let is_done = event["responseStatus"]["code"].as_u64().is_some_and(|code| code < 300);
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let is_kept = WRITES.contains(&text(&event["verb"]).as_str())
+                && !text(&event["requestURI"]).contains("dryRun=")
+                && !text(&event["objectRef"]["resource"]).ends_with("reviews");
+            if is_done && is_kept {
+                // Ours does not say who it is.
+                let agent = text(&event["userAgent"]).split('/').next().map(str::to_owned);
+                let account =
+                    || text(&event["user"]["username"]).rsplit(':').next().map(str::to_owned);
+                let program = agent.filter(|agent| !agent.is_empty()).or_else(account);
+                let program = program.unwrap_or_default();
+                by_program.entry(program).or_default().push(event);
+            }
+        }
+        by_program.into_iter().map(|(program, events)| (program, Counts::of(&events))).collect()
+    }
+
+    fn all_since(&self, mark: LogPosition) -> Vec<Value> {
+        let text = self.read();
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let lines = whole.get(mark.0..).unwrap_or_default().lines();
+        lines.map(|line| serde_json::from_str(line).expect("an event")).collect()
     }
 
     fn read(&self) -> String {

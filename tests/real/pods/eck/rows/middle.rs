@@ -1,0 +1,102 @@
+//! What happens while an edit is carried out.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::assert_same_pods;
+use crate::pods::eck::edits::{ACTUAL, Edits};
+use crate::pods::eck::in_place::{BUFFER, CONTAINER};
+use crate::pods::eck::stage::Stage;
+use crate::pods::history::{history, until_another_ended};
+
+/// No engine knows this setting.
+const WRONG: &str = "no.such.setting";
+/// ECK looks every ten seconds while it has something to do.
+const ECK_LOOKS: Duration = Duration::from_secs(25);
+
+impl Edits {
+    /// The node under way is finished and restarted once more; another is perhaps never stopped.
+    pub(super) fn set_back_in_the_middle(&mut self) {
+        self.in_the_middle("set back", "13%", |stage| stage.set(BUFFER, "12%"));
+        self.assert_setting(BUFFER, "12%");
+    }
+
+    pub(super) fn edited_again_in_the_middle(&mut self) {
+        let variable = json!({ "name": "STAGE", "value": "third" });
+        let add = json!([{ "op": "add", "path": format!("{CONTAINER}/env/-"), "value": variable }]);
+        self.in_the_middle("edited again", "14%", |stage| stage.edit(&add));
+        self.assert_setting(BUFFER, "14%");
+        self.assert_variable("STAGE", "third");
+    }
+
+    /// Somebody lets ECK delete pods again.
+    pub(super) fn another_budget_in_the_middle(&mut self) {
+        self.in_the_middle("another budget", "15%", |stage| stage.set_budget(&json!(2)));
+        self.assert_setting(BUFFER, "15%");
+        self.stage.set_budget(&json!(0));
+    }
+
+    /// One node is down on it, and ECK leaves its pod alone; the repair arrives in place.
+    pub(super) fn wrong_and_repaired(&mut self) {
+        let known = history(self.fixture()).len();
+        self.stage.set(WRONG, "1");
+        let entry = until_another_ended(self.fixture(), known);
+        println!("a wrong setting: {entry}");
+        assert_ne!(entry["outcome"], "done", "{entry:#}");
+        // This time is measured; it is not a wait for something.
+        sleep(ECK_LOOKS);
+        let started = self.stage.started();
+        let others = self
+            .engines
+            .values()
+            .filter(|engine| started.get(&engine.pod.name) == Some(&engine.started));
+        assert!(others.count() >= self.engines.len() - 1, "one node was stopped: {started:?}");
+
+        let path = format!("/spec/nodeSets/0/config/{WRONG}");
+        self.stage.edit(&json!([{ "op": "remove", "path": path }]));
+        let pairs = self.settle();
+        assert_same_pods(&pairs);
+        for (was, is) in &pairs {
+            assert_eq!(is.pod.container, was.pod.container, "{}", is.pod.name);
+        }
+    }
+
+    /// Labels are what the pods are made from, and nothing of ours is left; a new SearchCluster finishes it.
+    pub(super) fn search_cluster_deleted_in_the_middle(&mut self) {
+        let (old, before) = (self.stage.revision(), self.engines.clone());
+        self.stage.set(BUFFER, "16%");
+        self.stage.until_one_is_stopped();
+        self.fixture().run(&["delete", "searchcluster", "logs"]);
+        let started = self.stage.engines_now();
+        let new = self.stage.revision();
+        for pod in self.fixture().pods() {
+            let (labels, annotations) =
+                (&pod["metadata"]["labels"], &pod["metadata"]["annotations"]);
+            let name = pod["metadata"]["name"].as_str().expect("a name");
+            let is_restarted = started[name].started != before[name].started;
+            let expected = if is_restarted { &new } else { &old };
+            assert_eq!(labels["controller-revision-hash"], **expected, "{name}, {is_restarted}");
+            for ours in [ACTUAL, "elasticsearch.k8s.elastic.co/restart-phase"] {
+                assert_eq!(annotations[ours], Value::Null, "{name}: {ours}");
+            }
+        }
+        self.stage.assert_no_settings();
+        self.fixture().people.run("kubectl stayput --namespace search init logs");
+        self.stage.carry_out();
+        assert_same_pods(&self.settle());
+        self.assert_setting(BUFFER, "16%");
+    }
+
+    /// Edits a setting, and does something once the first node is stopped for it: all pods are those from before.
+    fn in_the_middle(&mut self, what: &str, value: &str, then: impl FnOnce(&Stage)) {
+        let written = self.clients.written();
+        self.stage.set(BUFFER, value);
+        self.stage.until_one_is_stopped();
+        then(&self.stage);
+        assert_same_pods(&self.settle());
+        println!("{what} in the middle");
+        assert!(self.clients.written() > written, "nothing was written meanwhile");
+    }
+}
