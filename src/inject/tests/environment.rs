@@ -22,7 +22,7 @@ fn item(list: &Value, name: &str) -> Value {
     items.find(|one| one["name"] == name).cloned().unwrap_or_default()
 }
 
-#[test] // proves MANIFEST-20
+#[test] // proves MANIFEST-34
 fn the_manager_is_shown_the_annotation_of_its_pod() {
     let field = json!({"fieldPath": "metadata.annotations['stayput.dev/environment']"});
     let items = json!([{"path": "environment", "fieldRef": field}]);
