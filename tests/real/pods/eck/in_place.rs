@@ -1,7 +1,7 @@
 //! What a person edits in an `Elasticsearch` arrives in the same pods: as `docs/operators.md` says, word for word,
 //! and while ECK or the reconciler is killed.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::edits::{Edits, Engine};
 use super::stage::Stage;
@@ -10,7 +10,6 @@ use crate::support::wait::{eventually, eventually_briefly};
 
 pub(super) const BUFFER: &str = "indices.memory.index_buffer_size";
 const TRIGGER: &str = "eck.k8s.elastic.co/restart-trigger=1";
-pub(super) const CONTAINER: &str = "/spec/nodeSets/0/podTemplate/spec/containers/0";
 const DOCUMENT: &str = "operators.md";
 const MANAGER: &str = "From an Elasticsearch to pods with the manager";
 const ONCE: &str = "Say once that edits are carried out in place";
@@ -108,7 +107,8 @@ impl Edits {
     }
 
     /// Checks what each engine says of a setting.
-    pub(super) fn assert_setting(&self, name: &str, value: &str) {
+    pub(super) fn assert_setting(&self, name: &str, value: impl Into<Value>) {
+        let value = value.into();
         let settings = self.stage.ask("_nodes/settings?flat_settings=true").expect("an answer");
         let mut nodes = settings["nodes"].as_object().expect("nodes").values();
         assert!(nodes.all(|node| node["settings"][name] == value), "{value}: {settings:#}");
@@ -126,7 +126,7 @@ impl Stage {
         self.read(BACK);
         eventually("ECK has taken the manager out of the template", || {
             let set = self.fixture.read("statefulsets/logs-es-default");
-            (!set["spec"]["template"].to_string().contains("stayput")).then_some(())
+            (!set["spec"]["template"].to_string().contains("/stayput/")).then_some(())
         });
     }
 
@@ -134,6 +134,12 @@ impl Stage {
     pub(super) fn set(&self, name: &str, value: &str) {
         let path = format!("/spec/nodeSets/0/config/{name}");
         self.edit(&json!([{ "op": "add", "path": path, "value": value }]));
+    }
+
+    /// Takes a setting out of the first node set.
+    pub(super) fn unset(&self, name: &str) {
+        let path = format!("/spec/nodeSets/0/config/{name}");
+        self.edit(&json!([{ "op": "remove", "path": path }]));
     }
 
     /// Waits until each engine is another process than before.

@@ -17,6 +17,7 @@ const SECURE: &str = "telemetry.secret_token";
 impl Edits {
     /// Not allowed: told with the command by which ECK does it, one node at a time.
     pub(super) fn image_left_to_eck(&mut self) {
+        self.fixture().configure(&json!({ "update": { "allow": null } }));
         self.fixture().cluster.images.tag(IMAGE, OTHER);
         self.stage.edit(&json!([{ "op": "replace", "path": "/spec/image", "value": OTHER }]));
         let message = self.until_told();

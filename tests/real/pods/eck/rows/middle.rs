@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use super::assert_same_pods;
 use crate::pods::eck::edits::{ACTUAL, Edits};
-use crate::pods::eck::in_place::{BUFFER, CONTAINER};
+use crate::pods::eck::in_place::BUFFER;
 use crate::pods::eck::stage::Stage;
 use crate::pods::history::{history, until_another_ended};
 
+const LENGTH: &str = "http.max_content_length";
 /// No engine knows this setting.
 const WRONG: &str = "no.such.setting";
 /// ECK looks every ten seconds while it has something to do.
@@ -19,16 +20,14 @@ const ECK_LOOKS: Duration = Duration::from_secs(25);
 impl Edits {
     /// The node under way is finished and restarted once more; another is perhaps never stopped.
     pub(super) fn set_back_in_the_middle(&mut self) {
-        self.in_the_middle("set back", "13%", |stage| stage.set(BUFFER, "12%"));
-        self.assert_setting(BUFFER, "12%");
+        self.in_the_middle("set back", "13%", |stage| stage.unset(BUFFER));
+        self.assert_setting(BUFFER, Value::Null);
     }
 
     pub(super) fn edited_again_in_the_middle(&mut self) {
-        let variable = json!({ "name": "STAGE", "value": "third" });
-        let add = json!([{ "op": "add", "path": format!("{CONTAINER}/env/-"), "value": variable }]);
-        self.in_the_middle("edited again", "14%", |stage| stage.edit(&add));
+        self.in_the_middle("edited again", "14%", |stage| stage.set(LENGTH, "90mb"));
         self.assert_setting(BUFFER, "14%");
-        self.assert_variable("STAGE", "third");
+        self.assert_setting(LENGTH, "90mb");
     }
 
     /// Somebody lets ECK delete pods again.
@@ -54,8 +53,7 @@ impl Edits {
             .filter(|engine| started.get(&engine.pod.name) == Some(&engine.started));
         assert!(others.count() >= self.engines.len() - 1, "one node was stopped: {started:?}");
 
-        let path = format!("/spec/nodeSets/0/config/{WRONG}");
-        self.stage.edit(&json!([{ "op": "remove", "path": path }]));
+        self.stage.unset(WRONG);
         let pairs = self.settle();
         assert_same_pods(&pairs);
         for (was, is) in &pairs {
