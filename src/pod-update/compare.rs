@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::content::Content;
 use crate::difference::{Leaf, Path, Segment, differences};
+use crate::environment::is_given_by_manager;
 use crate::fields::{Rule, rule, tolerations_step};
 use crate::operators::{is_inherited, is_marker, is_of_hooks};
 use crate::resources::resize_step;
@@ -106,6 +107,9 @@ fn step(
 ) -> UpdateStep {
     if let Some(step) = run_once_step(leaf, wanted.template, actual.template) {
         return step;
+    }
+    if is_given_by_manager(leaf, [actual.template, wanted.template], engine_container) {
+        return UpdateStep::Restart;
     }
     // What is not known may need anything.
     let Some(rule) = rule(&leaf.path) else { return UpdateStep::Replace };

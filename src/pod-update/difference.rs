@@ -118,12 +118,12 @@ fn order_counts(path: &Path, old: &[Value], new: &[Value]) -> bool {
     let is_env = path.is_in("spec.containers[].env") || path.is_in("spec.initContainers[].env");
     let ordered = path.is_in("spec.initContainers") && path.segments().len() == 2
         || is_env && (uses_another(old) || uses_another(new));
-    let (old, new) = (names(old), names(new));
-    // Only another order of the same elements: what is added or removed is told by its name.
-    let same = |one: &[Option<Value>], other: &[Option<Value>]| {
-        one.iter().all(|each| other.contains(each))
-    };
-    ordered && old != new && same(&old, &new) && same(&new, &old)
+    let (mut old, mut new) = (names(old), names(new));
+    // Only of the elements in both: what is added or removed is told by its name.
+    let all = old.clone();
+    old.retain(|name| new.contains(name));
+    new.retain(|name| all.contains(name));
+    ordered && old != new
 }
 
 /// One step down into a template.

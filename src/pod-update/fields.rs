@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use crate::difference::{Leaf, Path, Segment};
+use crate::environment::ENVIRONMENT;
 use crate::operators::annotation_step;
 use crate::update::UpdateStep;
 
@@ -125,9 +126,9 @@ const CONTAINER: [(&str, Rule); 25] = [
 ];
 
 /// Annotations that no living pod takes, by the beginnings of their names: `ValidatePodSpecificAnnotationUpdates`
-/// there.
-const FIXED_ANNOTATIONS: [&str; 2] =
-    ["container.apparmor.security.beta.kubernetes.io/", "kubernetes.io/config.mirror"];
+/// there. And the one that is written by us, which a template can have only for a new pod.
+const FIXED_ANNOTATIONS: [&str; 3] =
+    ["container.apparmor.security.beta.kubernetes.io/", "kubernetes.io/config.mirror", ENVIRONMENT];
 
 /// Labels and annotations that are read only when a pod is made, by the beginnings of their names: a living pod takes
 /// them, and nothing comes of it. Who reads them:

@@ -7,6 +7,7 @@
 //! * [`mounted_config`]: which of them the config of its engine is made from.
 //! * [`unwatched`]: which of them its engine reads, and nobody watches.
 //! * [`manager_option`]: an option of the manager, as a container gives it.
+//! * [`environment`]: the variables that its manager gives the engine of a pod.
 //! * [`needs_coordinated`]: whether two configs of the engine may serve beside each other.
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
@@ -14,6 +15,7 @@
 mod compare;
 mod content;
 mod difference;
+mod environment;
 mod fields;
 mod mounted_config;
 mod note;
@@ -27,6 +29,7 @@ mod uses;
 
 pub use compare::{Abilities, Declaration, Difference, Update, compare};
 pub use content::{Content, EarlierDigests, IGNORE, Ignore, Source, SourceKind};
+pub use environment::{ENVIRONMENT, environment};
 pub use mounted_config::{
     ConfigNotFound, MountedConfig, MountedPart, NotWritten, Unwatched, manager_option,
     mounted_config, unwatched,

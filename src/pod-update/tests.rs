@@ -5,6 +5,7 @@ mod container_settings;
 mod content;
 mod coordinated;
 mod eck;
+mod environment;
 mod every_field;
 mod init_note;
 mod laws;

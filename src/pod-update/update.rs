@@ -95,13 +95,17 @@ pub struct PodPatch {
     /// Annotations.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, Change>,
+    /// The annotation with the variables that the engine gets with its next process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variables: Option<Change>,
 }
 
 impl PodPatch {
     /// True if the patch changes nothing.
     pub fn is_empty(&self) -> bool {
-        let Self { images, resources, labels, annotations } = self;
-        [images, resources, labels, annotations].into_iter().all(BTreeMap::is_empty)
+        let Self { images, resources, labels, annotations, variables } = self;
+        let maps = [images, resources, labels, annotations];
+        maps.into_iter().all(BTreeMap::is_empty) && variables.is_none()
     }
 }
 

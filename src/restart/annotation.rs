@@ -18,6 +18,8 @@ pub const CONTENT: &str = stayput_pod_update::CONTENT;
 /// On a pod of an operator: the revision that the pod was made from, while its label names the wanted one
 /// before the pod has been updated.
 pub const ACTUAL_REVISION: &str = "stayput.dev/actual-revision";
+/// On a pod: variables of its engine that differ from those of its container, as JSON.
+pub const ENVIRONMENT: &str = stayput_pod_update::ENVIRONMENT;
 /// On the SearchCluster: a request, as JSON ([`super::Request`]).
 pub const REQUEST: &str = "stayput.dev/restart-request";
 /// On the SearchCluster: the id of the restart to cancel.
@@ -35,7 +37,7 @@ pub const GATE_AFTER: &str = "after.gate.stayput.dev/";
 /// On the SearchCluster: kept until our debts are paid.
 pub const FINALIZER: &str = "stayput.dev/debts";
 /// Every key that a snapshot contains, beside those of gates.
-pub const ALL: [&str; 11] = [
+pub const ALL: [&str; 12] = [
     PHASE,
     SHOWN,
     LAST_RESTART,
@@ -43,6 +45,7 @@ pub const ALL: [&str; 11] = [
     NUDGE,
     CONTENT,
     ACTUAL_REVISION,
+    ENVIRONMENT,
     REQUEST,
     CANCEL,
     DISABLE,

@@ -9,6 +9,7 @@ mod manager;
 mod node_sets;
 mod pod;
 mod shard_copies;
+pub(crate) mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -159,7 +160,7 @@ impl Cluster {
 const FORMAT: u32 = 1;
 
 /// A snapshot and the policy that goes with it. Neither contains anything secret: no value of a Secret
-/// and no credentials, and of the annotations of pods only our own. The Secrets and ConfigMaps that the
+/// or of a variable and no credentials, and of the annotations of pods only our own. The Secrets and ConfigMaps that the
 /// config is made from, and those whose change asks for a restart, are named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -186,7 +187,7 @@ impl Saved {
     /// A snapshot taken by this program.
     pub fn new(snapshot: Snapshot, policy: Policy) -> Self {
         let stayput = env!("CARGO_PKG_VERSION").to_owned();
-        Self { format: FORMAT, stayput, policy, snapshot }
+        Self { format: FORMAT, stayput, policy, snapshot: snapshot.without_values() }
     }
 
     /// Version of the program that took the snapshot.

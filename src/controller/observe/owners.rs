@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use stayput_kube_access::pod::Owner;
 use stayput_kube_access::stateful_set::{NotComparable, Set, ordinal, replaces};
-use stayput_pod_update::{resized, runs_once};
+use stayput_pod_update::{ENVIRONMENT, environment, resized, runs_once};
 use stayput_restart::{Change, Known, LabelAhead, PodPatch, PodUpdate};
 use tokio::time::Instant;
 
@@ -229,8 +229,12 @@ fn metadata([from, to]: [&Value; 2], pod: &PodFacts, live: &LiveFacts) -> PodPat
 /// The changes that bring a pod from one template to another, beside those of its metadata. Leaves out sizes that the
 /// pod has already, but not an image: an update that ended in the middle may have left it, and its container need not
 /// run.
-fn patch([from, to]: [&Value; 2], metadata: PodPatch, live: &LiveFacts) -> PodPatch {
+fn patch([from, to]: [&Value; 2], engine: &str, metadata: PodPatch, live: &LiveFacts) -> PodPatch {
     let mut patch = metadata;
+    patch.variables = live.container(engine).and_then(|container| {
+        let given = live.annotations.get(ENVIRONMENT);
+        environment([from, to], engine, &container.variables, given)
+    });
     for list in ["containers", "initContainers"] {
         for wanted in to["spec"][list].as_array().into_iter().flatten() {
             let name = wanted["name"].as_str().unwrap_or_default();

@@ -159,6 +159,7 @@ impl Facts {
         pod.sources = self.sources.of(checked, facts);
         pod.config_from = objects_of(checked, facts);
         pod.manager = self.managers.of(&facts.uid);
+        pod.replace_unknowing();
         pod.ignores_change = pod.change().is_some_and(|(runs_on, wanted)| {
             let known = self.managers.configs(&facts.uid);
             let alike = self.sources.alike(checked, facts, known);

@@ -37,6 +37,8 @@ pub(crate) struct LiveContainer {
     pub(crate) image: String,
     /// Requests and limits as JSON with sorted keys.
     pub(crate) resources: String,
+    /// Variables with values of their own, by name.
+    pub(crate) variables: BTreeMap<String, String>,
     is_resized: bool,
     id: Option<String>,
     ended_id: Option<String>,
@@ -152,11 +154,15 @@ impl LiveContainer {
         let last = status.and_then(|status| status.last_state.as_ref());
         let ended = [state, last].into_iter().flatten().find_map(|state| state.terminated.as_ref());
         let runs = state.is_some_and(|state| state.running.is_some());
+        let own = container.env.iter().flatten().filter(|one| one.value_from.is_none());
         let is_init = place.tokens().nth(1).is_some_and(|list| list.encoded() == "initContainers");
         Self {
             name: container.name.clone(),
             place,
             image: container.image.clone().unwrap_or_default(),
+            variables: own
+                .map(|one| (one.name.clone(), one.value.clone().unwrap_or_default()))
+                .collect(),
             is_resized: status.is_some() && stayput_pod_update::in_effect(&spec, &reported),
             resources: match spec {
                 Value::Null => "{}".to_owned(),

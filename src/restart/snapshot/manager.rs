@@ -52,6 +52,9 @@ pub struct Manager {
     /// By how many seconds its clock is ahead of the reconciler's; negative if it is behind.
     #[serde(default)]
     pub clock_ahead: i64,
+    /// Digest of the variables that it would give its engine now, if it gives it any: the SHA-256 of the annotation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variables: Option<String>,
     /// Checksum of the config it keeps as last good.
     pub last_good: Option<String>,
     /// Why its engine does not simply run.
@@ -87,6 +90,9 @@ pub struct Run {
     /// Time at which the first process of the run was made, by the manager's clock, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
+    /// Digest of the variables that the run was started with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variables: Option<String>,
 }
 
 /// How a run ended.
@@ -108,6 +114,12 @@ impl Manager {
     /// True if the engine runs and serves, as far as the manager probes that.
     pub fn is_ready(&self) -> bool {
         self.state == State::Running && self.ready != Some(false)
+    }
+
+    /// True if the manager gives its engine the variables of the annotation.
+    pub(crate) fn gives_variables(&self) -> bool {
+        let run = self.run.as_ref().and_then(|run| run.variables.as_ref());
+        self.variables.as_ref().or(run).is_some()
     }
 
     /// Checksum of the config of the engine's current run, if it is certain.
@@ -166,6 +178,7 @@ impl From<&api::Status> for Manager {
                 checksum: run.checksum.clone().filter(|_| !run.config_uncertain),
                 config: run.config,
                 started: Time::parse(&run.started_at).ok(),
+                variables: run.environment.clone(),
             }),
             last_exit: status.last_exit.as_ref().map(|exit| LastExit {
                 run: exit.run.clone(),
@@ -181,6 +194,7 @@ impl From<&api::Status> for Manager {
                 .as_ref()
                 .and_then(|archive| (!archive.used).then(|| archive.path.clone())),
             clock_ahead: 0,
+            variables: status.environment.clone(),
             last_good: config.and_then(|config| config.last_good.clone()),
             reason: status.reason.as_ref().map(|why| why.message.clone()),
         }

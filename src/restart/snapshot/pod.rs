@@ -191,6 +191,22 @@ impl Pod {
         }
     }
 
+    /// Turns an update with other variables of the engine into one that replaces the pod, if its manager does not give
+    /// them to the engine: it is older than the template's options.
+    pub fn replace_unknowing(&mut self) {
+        if let (Ok(manager), Ok(Some(update))) = (&self.manager, &mut self.update)
+            && !manager.gives_variables()
+            && update.patch.variables.take().is_some()
+            && update.step.is_of_a_restart()
+        {
+            update.step = UpdateStep::Replace;
+            let version = &manager.version;
+            update
+                .because
+                .push(format!("its manager {version} gives its engine no other variables"));
+        }
+    }
+
     /// The checksums of the config that the engine runs on and of the one in its sources, if they are
     /// known to differ.
     pub fn change(&self) -> Option<(&str, &str)> {

@@ -2,7 +2,7 @@
 
 use super::scenario::moment;
 use crate::{
-    Action, Compensation, KeptStopped, LastRequest, Ledger, Manager, Member, MemberStep,
+    Action, Change, Compensation, KeptStopped, LastRequest, Ledger, Manager, Member, MemberStep,
     MemberUpdate, PodUpdate, StartDebt, Strategy, UpdateStep, starts_in_ledger,
 };
 use stayput_api::{
@@ -72,6 +72,13 @@ fn updated(ledger: &mut Ledger) {
     }));
 }
 
+fn given_variables(ledger: &mut Ledger) {
+    updated(ledger);
+    let update = &mut member(ledger).update.as_mut().expect("it has one").update;
+    (update.step, update.new_container) = (UpdateStep::Restart, false);
+    update.patch.variables = Some(Change { seen: None, wanted: Some("{}".into()) });
+}
+
 fn owes(ledger: &mut Ledger, sequence: u64) {
     let member = ledger.restart.take().expect("it is under way").members.remove(0);
     ledger.debts.start.push(StartDebt {
@@ -112,6 +119,16 @@ const CASES: &[(&str, Case, Sent)] = &[
     ("it waits for its turn", |of, _| member(of).step = MemberStep::Scheduled, None),
     ("it gives its slot back", |of, _| member(of).step = MemberStep::GivingBack, None),
     ("its pod is changed first", |of, _| updated(of), None),
+    ("its variables are changed first", |of, _| given_variables(of), None),
+    (
+        "its variables are set back first",
+        |of, is| {
+            given_variables(of);
+            back(of, None, 5, Mounted);
+            failed(is);
+        },
+        None,
+    ),
     ("others are not stopped yet", |of, _| coordinated(of, false), None),
     ("all are stopped", |of, _| coordinated(of, true), Some((4, Mounted))),
     ("owed", |of, _| owes(of, 9), Some((9, LastGood))),

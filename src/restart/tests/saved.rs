@@ -1,9 +1,9 @@
 //! Snapshots as files: they are read as they were written, and other files are refused.
 
 use super::driver::Driver;
-use super::scenario::play_line;
+use super::scenario::{moment, play_line};
 use super::world::World;
-use crate::{Known, Policy, Predicate, Saved, Share, Snapshot, Unknown};
+use crate::{Known, Policy, Predicate, Saved, Share, Snapshot, Unknown, annotation, plan};
 
 /// A cluster of three pools in the middle of a rolling restart, with an index without replicas.
 fn sample() -> Saved {
@@ -108,6 +108,25 @@ fn no_field_is_for_anything_secret() {
             assert!(!name.contains(word), "the field {name}");
         }
     }
+}
+
+/// In the middle of an update, with the pod and the ledger: only digests, from which the same plan is made.
+#[test] // proves UPDATE-84
+fn no_value_of_a_variable_is_saved() {
+    let (snapshot, policy) = moment(&[
+        "three nodes",
+        "policy update relabel,restart",
+        "template logs-* variable=hunter2",
+        "run until logs-2 is stopped",
+        "run 500ms",
+    ]);
+    let whole = serde_json::to_string(&snapshot).unwrap();
+    assert!(snapshot.pods.iter().any(|pod| pod.annotations.contains_key(annotation::ENVIRONMENT)));
+    assert!(whole.contains("VARIABLE"));
+    let saved = Saved::new(snapshot.clone(), policy.clone());
+    let written = serde_json::to_string(&saved).unwrap();
+    assert!(!written.contains("VARIABLE"), "{written}");
+    assert_eq!(plan(&saved.snapshot, &policy).waiting, plan(&snapshot, &policy).waiting);
 }
 
 #[test]

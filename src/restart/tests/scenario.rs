@@ -342,6 +342,10 @@ scenarios! {
     update_crashes // proves RESTART-62
     update_engine_crashes // proves RESTART-29
     update_engine_dies_before_stop // proves RESTART-90
+    update_variable // proves UPDATE-112
+    update_variable_broken // proves UPDATE-113
+    update_variable_late // proves UPDATE-112
+    update_variable_put_back // proves UPDATE-112
     update_env // proves RESTART-62
     update_image // proves RESTART-62
     update_kept_stopped // proves RESTART-81

@@ -277,7 +277,7 @@ const REFUSED: &[Refused] = &[
 ];
 
 /// Steps that are never refused: they report, repair what they can, or write down what is so.
-const NEVER_REFUSED: [&str; 20] = [
+const NEVER_REFUSED: [&str; 21] = [
     "accept_cancel",
     "adopt_phases",
     "correct_times",
@@ -290,6 +290,7 @@ const NEVER_REFUSED: [&str; 20] = [
     "forget_replaced",
     // What it waits for is reported by `report_leaving`.
     "leave",
+    "move_labels",
     "release_finalizer",
     "remember_configs",
     "remember_ignored_changes",

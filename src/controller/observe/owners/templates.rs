@@ -117,7 +117,8 @@ impl Templates {
             None => fields([actual, wanted], engine_container, data_paths, abilities),
         };
         let metadata = metadata([&labelled.template, &wanted.template], pod, live);
-        let patch = patch([&actual.template, &wanted.template], metadata, live);
+        let templates = [&actual.template, &wanted.template];
+        let patch = patch(templates, engine_container, metadata, live);
         self.compared.entry(key).or_insert_with(|| compared.clone());
         let Fields { step, mut because, new_container, data_elsewhere, settings } = compared;
         if from == to {

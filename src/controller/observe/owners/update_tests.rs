@@ -188,6 +188,42 @@ fn the_step_its_fields_and_what_a_living_pod_takes_follow_from_both_revisions() 
     assert_eq!((same.step, same.because.len()), (UpdateStep::Relabel, 0));
 }
 
+#[test] // proves UPDATE-111
+fn a_variable_of_the_engine_comes_by_an_annotation() {
+    let of = |value: Option<&str>| {
+        let variable = value.map(|value| json!({"name": "TEAM", "value": value}));
+        let option = json!({"name": "STAYPUT_ENVIRONMENT", "value": "/stayput-pod/environment"});
+        let env: Vec<Value> = [option].into_iter().chain(variable).collect();
+        template(json!({"spec": {"containers": [{"name": "search", "env": env}]}}))
+    };
+    let update = |given: Option<&str>, from, to| {
+        let mut owners = Owners::default();
+        owners.known.insert("logs".into(), (Instant::now(), Ok(Some(set(json!({}))))));
+        let key = |name: &str| ("u".to_owned(), name.to_owned());
+        owners.templates.put(key("logs-old"), revision("logs-old", of(from)));
+        owners.templates.put(key("logs-new"), revision("logs-new", of(to)));
+        let annotations = given.map(|given| json!({"stayput.dev/environment": given}));
+        let pod = pod_with("logs-1", "logs-old", annotations.unwrap_or_default());
+        owners.update(&pod, 9199, &[]).expect("it is known").expect("it is needed")
+    };
+    let change = |seen: Option<&str>, wanted: Option<&str>| {
+        Some(Change { seen: seen.map(str::to_owned), wanted: wanted.map(str::to_owned) })
+    };
+    let first = update(None, None, Some("search"));
+    assert_eq!(first.step, UpdateStep::Restart);
+    assert_eq!(first.because, ["spec.containers[search].env[TEAM]"]);
+    let search = r#"{"TEAM":"search"}"#;
+    assert_eq!(first.patch.variables, change(None, Some(search)));
+    // The pod still has none, whatever it was told since.
+    let second = update(Some(search), Some("search"), Some("logs"));
+    assert_eq!(second.patch.variables, change(Some(search), Some(r#"{"TEAM":"logs"}"#)));
+    let back = update(Some(search), Some("search"), None);
+    assert_eq!(
+        (back.step, back.patch.variables),
+        (UpdateStep::Restart, change(Some(search), None))
+    );
+}
+
 #[test] // proves UPDATE-2
 fn what_cannot_be_compared_or_is_not_ours_says_why_and_what_to_do() {
     let old = || Some(template(json!({})));

@@ -9,15 +9,14 @@ use crate::flow::member::bring_back::{
     compensation_for, rolls_back, start_of_compensation, stop_before_start,
 };
 use crate::flow::member::start::start_of;
+use crate::flow::member::update::changes_before_start;
 use crate::flow::member::update::rollback::{
     SetBack, label_kept_template, needs_a_stop, refused_part, until_set_back,
 };
-use crate::flow::member::update::step_of;
 use crate::flow::observed::{if_gone_for_good, is_deleted_with_its_pods, is_to_be_stopped};
 use crate::ledger::LedgerChange;
 use crate::{
     Action, Blocker, Code, Context, Ledger, Manager, Member, MemberStep, Pod, Reason, StartDebt,
-    UpdateStep,
 };
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
@@ -339,7 +338,7 @@ fn planned_start(member: &Member, manager: &Manager) -> Option<Action> {
 fn start_back(member: &Member, manager: &Manager, rollback: bool) -> Option<Action> {
     let back = member.compensation.as_ref().filter(|_| member.step == MemberStep::Aborting)?;
     let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);
-    let may_start = is_down && step_of(member) <= UpdateStep::Restart;
+    let may_start = is_down && !changes_before_start(member);
     let is_due = may_start
         && match back.stop_sequence {
             Some(stop) => {
@@ -361,7 +360,7 @@ fn start_back(member: &Member, manager: &Manager, rollback: bool) -> Option<Acti
 /// must be changed before the start, which needs the apiserver.
 fn is_stop_last(member: &Member, manager: &Manager) -> bool {
     member.step == MemberStep::Restarting
-        && step_of(member) <= UpdateStep::Restart
+        && !changes_before_start(member)
         && manager.sequence == member.stop_sequence
         && !was_refused(manager, member.stop_sequence)
 }

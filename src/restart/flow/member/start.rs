@@ -12,7 +12,7 @@ use crate::flow::member::replaced::may_be_replaced;
 use crate::flow::member::stop::{describe, end_drain, resume_on};
 use crate::flow::member::until_recovered;
 use crate::flow::member::update::container::why_others_are_not_ready;
-use crate::flow::member::update::{self, is_carried_out, until_carried_out};
+use crate::flow::member::update::{self, environment, is_carried_out, until_carried_out};
 use crate::flow::observed::{expected_now, has_joined, is_over_time};
 use crate::flow::requests::configs::why_not_started;
 use crate::flow::turn::{GiveBack, Turn, TurnView, wait};
@@ -104,13 +104,15 @@ fn end_drain_or_wait(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> T
     wait(Code::Stopping, drain.unwrap_or_else(state))
 }
 
-/// Passes once a stopped member can be started: its pod is changed, and its config is mounted.
+/// Passes once a stopped member can be started: its pod is changed, and its variables and its config are
+/// mounted.
 fn until_startable(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result<(), Turn> {
     if let Some(reason) = why_not_started(view, pod) {
         return Err(Turn::Abort(reason));
     }
     may_be_replaced(view, pod)?;
     until_carried_out(view, pod)?;
+    environment::until_mounted(view.member.update.as_deref(), pod, manager)?;
     until_mounted(view, pod, manager, true)
 }
 

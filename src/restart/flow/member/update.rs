@@ -2,9 +2,10 @@
 //! sizes, the whole pod, and last the labels, by which the owner counts the pod as updated.
 //!
 //! [`frozen_update`]: the update that is frozen into the ledger when the member takes its slot.
-//! [`container`]: the kubelet recreates containers. [`rollback`]: the pod as it was before.
+//! [`container`]: the kubelet recreates containers. [`environment`]: variables of the engine. [`rollback`]: the pod as it was before.
 
 pub(crate) mod container;
+pub(crate) mod environment;
 pub(crate) mod frozen_update;
 pub(crate) mod rollback;
 
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::flow::member::update::container::{is_made_anew, last_ids, until_made_anew};
+use crate::flow::member::update::environment::{is_started_with, until_annotated};
 use crate::flow::member::update::frozen_update::{is_image_of_manager_due, is_managers};
 use crate::flow::turn::{Turn, TurnView, wait};
 use crate::{
@@ -30,10 +32,17 @@ pub(crate) fn step_of(member: &Member) -> UpdateStep {
     member.update.as_ref().map_or(UpdateStep::Restart, |fixed| fixed.update.step)
 }
 
+/// True if the pod of the member changes before the engine is started again: that needs the apiserver.
+pub(crate) fn changes_before_start(member: &Member) -> bool {
+    let update = member.update.as_ref().map(|fixed| &fixed.update);
+    let has_variables = update.is_some_and(|update| update.patch.variables.is_some());
+    step_of(member) > UpdateStep::Restart || has_variables
+}
+
 /// Number of phases in which a member must be back: one more if its pod changes between stop and start.
 pub(crate) fn phases(member: &Member) -> u64 {
     let waits_for_others = member.update.as_ref().is_some_and(|fixed| !fixed.others.is_empty());
-    2 + u64::from(step_of(member) > UpdateStep::Restart || waits_for_others)
+    2 + u64::from(changes_before_start(member) || waits_for_others)
 }
 
 /// Longest wait for room on the Kubernetes node for a new size, in milliseconds: meanwhile the engine is
@@ -50,10 +59,12 @@ pub(crate) fn until_carried_out(view: &TurnView<'_, '_>, pod: &Pod) -> Result<()
     match fixed.update.step {
         UpdateStep::None | UpdateStep::Relabel | UpdateStep::Move => Ok(()),
         UpdateStep::Restart | UpdateStep::Container => {
+            until_annotated(fixed, pod)?;
             change_images(member, fixed, pod, live)?;
             until_made_anew(view, fixed, pod, live)
         }
         UpdateStep::Resize => {
+            until_annotated(fixed, pod)?;
             // A container of a new image starts with the new size.
             resize(view, fixed, pod, live)?;
             change_images(member, fixed, pod, live)?;
@@ -64,20 +75,24 @@ pub(crate) fn until_carried_out(view: &TurnView<'_, '_>, pod: &Pod) -> Result<()
     }
 }
 
-/// True if the pod has everything that a new process can be started with; its labels follow after the proof.
+/// True if the pod has everything that a new process can be started with, and the process has its variables; the labels
+/// follow after the proof.
 pub(crate) fn is_carried_out(member: &Member, pod: &Pod) -> bool {
     let Some(fixed) = &member.update else { return true };
     let Some(live) = &pod.live else { return false };
     match fixed.update.step {
         UpdateStep::None | UpdateStep::Relabel | UpdateStep::Move => true,
         UpdateStep::Restart => {
-            due_images(&fixed.update, live).is_empty() && is_made_anew(fixed, live)
+            due_images(&fixed.update, live).is_empty()
+                && is_made_anew(fixed, live)
+                && is_started_with(fixed, pod)
         }
         UpdateStep::Container | UpdateStep::Resize => {
             due_images(&fixed.update, live).is_empty()
                 && due_resources(&fixed.update, live).is_empty()
                 && is_in_effect(fixed, live)
                 && is_made_anew(fixed, live)
+                && is_started_with(fixed, pod)
         }
         // The new pod is another one than this.
         UpdateStep::Replace => false,

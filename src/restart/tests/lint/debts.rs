@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::facts::Input;
+use crate::annotation::ENVIRONMENT;
 use crate::{Change, Ledger, StartDebt};
 
 pub(super) fn check(facts: &Input, new: &Ledger, wrong: &mut Vec<String>) {
@@ -35,10 +36,17 @@ pub(super) fn check(facts: &Input, new: &Ledger, wrong: &mut Vec<String>) {
 /// as it was before an update: the entry knows nothing of that.
 fn is_up_to_another(facts: &Input, new: &Ledger, debt: &StartDebt) -> bool {
     let is_kept = new.kept_stopped.iter().any(|entry| entry.pod_uid == debt.pod_uid);
-    let live = facts.pod(&debt.pod_uid).and_then(|pod| pod.live.as_ref());
-    let left = debt.update.as_ref().zip(live).is_some_and(|(fixed, live)| {
+    let pod = facts.pod(&debt.pod_uid);
+    let live = pod.and_then(|pod| Some((pod, pod.live.as_ref()?)));
+    let left = debt.update.as_ref().zip(live).is_some_and(|(fixed, (pod, live))| {
         let patch = &fixed.update.patch;
-        has_any(&patch.images, &live.images) || has_any(&patch.resources, &live.resources)
+        let has_variables = patch.variables.as_ref().is_some_and(|change| {
+            let now = pod.annotations.get(ENVIRONMENT);
+            change.seen != change.wanted && now == change.wanted.as_ref()
+        });
+        has_variables
+            || has_any(&patch.images, &live.images)
+            || has_any(&patch.resources, &live.resources)
     });
     is_kept && !left
 }

@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use super::facts::Input;
 use super::ledger_writes::should_be_stopped;
-use crate::annotation::ACTUAL_REVISION;
-use crate::{Change, LivePod, Member, MemberStep, Pod, PodPatch, PodUpdate, Restart, UpdateStep};
+use crate::annotation::{ACTUAL_REVISION, ENVIRONMENT};
+use crate::{
+    Change, LivePod, Member, MemberStep, MemberUpdate, Pod, PodPatch, PodUpdate, Restart,
+    UpdateStep,
+};
+use stayput_api::checksum::ContentDigest;
 use stayput_api::{Desired, State};
 
 const REVISION: &str = "controller-revision-hash";
@@ -110,6 +114,9 @@ pub(super) fn metadata(
     wrong: &mut Vec<String>,
 ) {
     let Some((pod, live)) = living(facts, uid, wrong) else { return };
+    if let Some(change) = annotations.get(ENVIRONMENT) {
+        return variables(facts, pod, live, change, wrong);
+    }
     let name = &pod.name;
     let now = pod.ahead.as_ref().map_or(&live.revision, |ahead| &ahead.revision);
     let label = labels.get(REVISION);
@@ -184,6 +191,39 @@ pub(super) fn metadata(
     if update.step == UpdateStep::Resize && lacks(&update.patch.resources, &live.resources) {
         wrong.push(format!("S3: {name} is labelled and has another size"));
     }
+}
+
+/// Between stop and start, to those of the update or back.
+fn variables(facts: &Input, pod: &Pod, live: &LivePod, change: &Change, wrong: &mut Vec<String>) {
+    let name = &pod.name;
+    if pod.annotations.get(ENVIRONMENT) != change.seen.as_ref() || change.seen == change.wanted {
+        wrong.push(format!("{name}: its variables are changed from {:?}", change.seen));
+    }
+    let member = facts.member(&pod.uid).filter(|member| member.is_under_way());
+    let owed = facts.start_debt(&pod.uid).and_then(|debt| debt.update.as_ref());
+    let fixed = member.and_then(|member| member.update.as_ref()).or(owed);
+    let known = fixed.and_then(|fixed| fixed.update.patch.variables.as_ref());
+    let wanted = match member {
+        Some(member) if member.step == MemberStep::Restarting => {
+            if !is_stopped_by(facts, &pod.uid, member.stop_sequence) {
+                wrong.push(format!("S12: {name} gets variables before it is stopped"));
+            }
+            known.map(|known| &known.wanted)
+        }
+        Some(_) | None => {
+            is_down(facts, pod, live, wrong);
+            known.map(|known| &known.seen)
+        }
+    };
+    if wanted != Some(&change.wanted) {
+        wrong.push(format!("S12: {name} gets variables that its entry does not have"));
+    }
+}
+
+/// The name that its manager has for the variables of a member's update.
+fn digest(fixed: &MemberUpdate) -> Option<String> {
+    let wanted = fixed.update.patch.variables.as_ref()?.wanted.clone().unwrap_or_default();
+    Some(ContentDigest::of(wanted.as_bytes()).to_string())
 }
 
 /// Only of an operator's pod, to what its owner wants, by a step that is allowed and keeps the pod.
@@ -297,6 +337,12 @@ pub(super) fn done(facts: &Input, member: &Member, wrong: &mut Vec<String>) {
     if let Some(why) = why_not_carried_out(pod, member) {
         wrong.push(format!("S3: {node} is done and its pod is not as it is wanted: {why}"));
     }
+    let run = facts.manager(&pod.uid).and_then(|manager| manager.run.as_ref());
+    if let (Some(run), Some(wanted)) = (run, digest(fixed))
+        && run.variables != Some(wanted)
+    {
+        wrong.push(format!("S3: {node} is done and runs with other variables"));
+    }
     // Its labels have the time of a phase.
     let phase = facts.policy.phase_timeout;
     let is_late = fixed.late_since.is_some_and(|at| facts.snapshot.now.since(at) >= phase);
@@ -408,6 +454,13 @@ pub(super) fn why_not_carried_out(pod: &Pod, member: &Member) -> Option<String> 
     let resources = &fixed.update.patch.resources;
     if step == UpdateStep::Resize && resources.keys().any(|one| !live.resized.contains(one)) {
         return Some("its size is not in effect".into());
+    }
+    let mounted = pod.manager.as_ref().ok().map(|manager| &manager.variables);
+    if let (Some(mounted), Some(wanted)) = (mounted, digest(fixed))
+        && *mounted != Some(wanted)
+        && step.is_of_a_restart()
+    {
+        return Some("its variables are not mounted".into());
     }
     let is_old = live.container_id.is_none() || live.container_id == fixed.container_id;
     if fixed.update.makes_a_container() && is_old {

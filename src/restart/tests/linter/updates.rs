@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{has, is_start, is_stop, play_to};
+use crate::annotation::ENVIRONMENT;
 use crate::tests::lint::lint;
 use crate::tests::scenario::play_line;
 use crate::tests::{driver::Driver, world::World};
@@ -223,6 +224,35 @@ fn an_image_in_the_wrong_moment_is_found() {
         one.member().step = MemberStep::GivingBack;
     });
     moment.finds("S3: logs-2 is done and its pod", CorrectPlan::is_called_done);
+}
+
+#[test] // proves UPDATE-112
+fn variables_in_the_wrong_moment_are_found() {
+    let lines = ["template logs-2 variable=b"];
+    let is_variable = |action: &Action| matches!(action, Action::PatchMetadata { annotations, .. } if annotations.contains_key(ENVIRONMENT));
+    let moment = CorrectPlan::of(&lines, |made, _| has(made, is_variable));
+    moment.finds("S12: logs-2 gets variables before it is stopped", CorrectPlan::engine_runs);
+    moment.finds("variables that its entry does not have", |one| {
+        one.update().update.patch.variables = None;
+    });
+    moment.finds("its variables are changed from", |one| {
+        one.pod().annotations.insert(ENVIRONMENT.to_owned(), "{}".to_owned());
+    });
+    moment.finds("its engine may run", |one| {
+        one.member().step = MemberStep::Aborting;
+        one.engine_runs();
+    });
+    let starts = CorrectPlan::of(&lines, |made, _| has(made, is_start));
+    starts.finds("before its pod is as it is wanted: its variables are not mounted", |one| {
+        one.pod().manager.as_mut().unwrap().variables = Some("other".into());
+    });
+    let labels =
+        CorrectPlan::of(&lines, |made, _| has(made, is_metadata) && !has(made, is_variable));
+    labels.finds("S3: logs-2 is done and runs with other variables", |one| {
+        let manager = one.pod().manager.as_mut().unwrap();
+        manager.run.as_mut().unwrap().variables = None;
+        one.is_called_done();
+    });
 }
 
 #[test] // proves RESTART-77

@@ -397,12 +397,14 @@ pub(super) fn repair_all(driver: &mut Driver) {
         let living = &mut driver.world.pod(&name).living;
         living.is_repaired(now);
         let is_broken = living.limits.broken_images.contains(&living.running_image);
+        let breaks = living.limits.broken_variables.clone();
         driver.world.pod(&name).is_scheduled(now);
         let machine = &mut driver.world.pod(&name).machine;
         machine.unreachable = false;
         machine.habits.refuses.clear();
         machine.habits.never_ready.clear();
         machine.habits.fails = is_broken;
+        machine.habits.breaks = breaks;
         machine.hangs(now, false);
         let stuck = std::mem::take(&mut machine.habits.immortal)
             && machine.life().desired() == stayput_api::Desired::Stopped;

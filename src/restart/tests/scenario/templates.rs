@@ -37,6 +37,12 @@ pub(super) fn carry_out(driver: &mut Driver, words: &[&str]) -> bool {
         ["image", image, "breaks", "the", "engine"] => limits(driver, |limits| {
             limits.broken_images.insert(image.into());
         }),
+        ["variable", value, "breaks", "the", "engine"] => {
+            for pod in &mut driver.world.pods {
+                pod.living.limits.broken_variables.insert(value.into());
+                pod.machine.habits.breaks.insert(value.into());
+            }
+        }
         ["memory", size, "is", "infeasible"] => limits(driver, |limits| {
             limits.infeasible.insert(size.into());
         }),

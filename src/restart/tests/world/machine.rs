@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::{LastExit, LastRequest, Manager, Run};
+use stayput_api::checksum::ContentDigest;
 use stayput_api::{Code, ConfigChoice, DrainRequest, Refusal, StartRequest, StopRequest};
 use stayput_manager::lifecycle::{
     Effect, Event, ExitStatus, KeepAs, Lifecycle, Policy, Prepared, Recovered, Tree,
@@ -20,6 +21,8 @@ pub(crate) struct Habits {
     pub(crate) refuses: BTreeSet<String>,
     /// It ends soon after its start, on every config.
     pub(crate) fails: bool,
+    /// Values of a variable with which it ends soon after its start.
+    pub(crate) breaks: BTreeSet<String>,
     /// Checksums of configs on which it joins its cluster and never gets ready.
     pub(crate) never_ready: BTreeSet<String>,
     /// Checksums of configs on which it runs and finds no other node.
@@ -53,6 +56,10 @@ pub(crate) struct Machine {
     life: Lifecycle,
     pub(crate) habits: Habits,
     pub(crate) mounted: Option<String>,
+    /// The variable of its container.
+    pub(crate) variable: String,
+    /// The file with the variables for its engine.
+    pub(crate) environment: String,
     pub(crate) last_good: Option<String>,
     pub(crate) frozen: bool,
     pub(crate) unreachable: bool,
@@ -86,6 +93,10 @@ pub(crate) enum Verdict {
 
 const FAILS_AFTER: u64 = 3_000;
 
+fn digest(file: &str) -> String {
+    ContentDigest::of(file.as_bytes()).to_string()
+}
+
 impl Machine {
     /// A manager in a new pod, whose engine has been running on `config` for a while.
     pub(crate) fn running(uid: &str, config: &str, now: u64) -> Self {
@@ -103,11 +114,14 @@ impl Machine {
                 start: 20_000,
                 refuses: BTreeSet::new(),
                 fails: false,
+                breaks: BTreeSet::new(),
                 never_ready: BTreeSet::new(),
                 never_joins: BTreeSet::new(),
                 immortal: false,
             },
             mounted: Some(config.to_owned()),
+            variable: "a".to_owned(),
+            environment: String::new(),
             last_good: None,
             frozen: false,
             unreachable: false,
@@ -365,7 +379,12 @@ impl Machine {
         self.runs += 1;
         let uid = self.life.policy().pod.clone().unwrap_or_default();
         let id = format!("{uid}-run{}", self.runs);
+        let is_variable = |value: &String| match self.environment.as_str() {
+            "" => *value == self.variable,
+            given => given.contains(&format!(":\"{value}\"")),
+        };
         let refused = self.habits.fails
+            || self.habits.breaks.iter().any(is_variable)
             || prepared.checksum.as_ref().is_some_and(|sum| self.habits.refuses.contains(sum));
         self.process = Some(Process {
             run: id.clone(),
@@ -375,7 +394,7 @@ impl Machine {
             was_reported_up: false,
             hangs: false,
         });
-        Event::Spawned { id, pid: 1, environment: None }
+        Event::Spawned { id, pid: 1, environment: Some(digest(&self.environment)) }
     }
 
     fn dies(&mut self, at: u64) {
@@ -461,6 +480,7 @@ impl Machine {
                 checksum: run.checksum,
                 config: run.config,
                 started: crate::Time::parse(&run.started_at).ok(),
+                variables: run.environment,
             }),
             last_exit: self.life.last_exit().map(|exit| LastExit {
                 run: exit.run.clone(),
@@ -474,6 +494,7 @@ impl Machine {
             ignored_archive: None,
             clock_ahead: 0,
             ready_since: None,
+            variables: Some(digest(&self.environment)),
             last_good: self.last_good.clone(),
             reason: self.life.reason().map(|reason| reason.message),
         }

@@ -31,6 +31,11 @@ pub(crate) fn describe_action(action: &Action) -> String {
             };
             format!("patch {uid}: {}", changes.iter().map(describe).collect::<Vec<_>>().join(", "))
         }
+        Action::PatchMetadata { uid, annotations, .. }
+            if annotations.contains_key(annotation::ENVIRONMENT) =>
+        {
+            format!("variables of {uid}: {}", values(annotations))
+        }
         Action::PatchMetadata { uid, labels, annotations } => {
             let made_from = annotations.get(annotation::ACTUAL_REVISION).map(|change| {
                 let revision = change.wanted.as_deref().unwrap_or("what its label says");
@@ -149,7 +154,7 @@ impl World {
             Action::PatchPod { uid, changes } => self.patch(uid, changes),
             Action::PatchMetadata { uid, labels, annotations } => {
                 let known = self.templates.clone();
-                self.living(uid, |pod, _| pod.relabel(labels, annotations, &known))
+                self.living(uid, |pod, now| pod.relabel(labels, annotations, &known, now))
             }
             Action::PatchImages { uid, images } => {
                 self.living(uid, |pod, now| pod.living.patch_images(images, now))

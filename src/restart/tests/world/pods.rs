@@ -146,7 +146,11 @@ impl SimPod {
         labels: &BTreeMap<String, Change>,
         annotations: &BTreeMap<String, Change>,
         known: &[Template],
+        now: u64,
     ) -> bool {
+        if let Some(change) = annotations.get(annotation::ENVIRONMENT) {
+            return self.living.gets_variables(change, now + NUDGED);
+        }
         if !self.living.relabel(labels, annotations, known) {
             return false;
         }
@@ -183,7 +187,8 @@ impl SimPod {
             return self.remade_at;
         }
         let turns = turns.chain(living.flatten());
-        let own = turns.chain(self.machine.next()).chain(kubelet);
+        let variables = self.living.environment_at.filter(|_| !self.mount_is_stuck);
+        let own = turns.chain(self.machine.next()).chain(kubelet).chain(variables);
         own.chain(self.container_back_at).chain(probed).min()
     }
 
@@ -199,6 +204,10 @@ impl SimPod {
             if let Sources::Checksum(checksum) = &self.sources {
                 self.machine.mounted = Some(checksum.clone());
             }
+        }
+        if self.living.environment_at.is_some_and(|at| at <= now && !self.mount_is_stuck) {
+            self.living.environment_at = None;
+            self.machine.environment = self.living.environment.clone().unwrap_or_default();
         }
         if self.remade_at.is_some_and(|at| at <= now) {
             self.is_remade(now);
@@ -281,6 +290,8 @@ impl SimPod {
         let mut next = Self::new(&self.name, incarnation + 1, &config, now);
         next.living = self.living.remade();
         next.operator = self.operator.clone();
+        next.machine.variable.clone_from(&next.living.variable);
+        next.machine.habits.breaks.clone_from(&next.living.limits.broken_variables);
         next.killed = std::mem::take(&mut self.killed);
         next.boots(now);
         *self = next;
@@ -347,13 +358,16 @@ impl SimPod {
     }
 
     pub(crate) fn observe(&self, now: u64) -> Pod {
+        let mut annotations = self.annotations.clone();
+        let environment = self.living.environment.clone();
+        annotations.extend(environment.map(|text| (annotation::ENVIRONMENT.to_owned(), text)));
         Pod {
             uid: self.uid.clone(),
             name: self.name.clone(),
             node: self.name.clone(),
             container: self.living.is_read.then(|| "engine".to_owned()),
             program: None,
-            annotations: self.annotations.clone(),
+            annotations,
             ready: !self.living.is_pending
                 && self.unready_since(now).is_none()
                 && self.machine.up(now).is_some()

@@ -23,13 +23,14 @@ const NOT_SIGNED: &str = "admission webhook \"images.example\" denied the reques
 const NO_LOWER: &str =
     "spec.containers[0].resources.limits: Forbidden: memory limits cannot be decreased";
 
-/// Fields of a pod template by name: `image`, `sidecar`, `env`, `memory`, `label`, `asked`, `affinity`, `tls`
-/// (a variable with which the nodes talk to each other by TLS: `true`).
+/// Fields of a pod template by name: `image`, `sidecar`, `env` (from a ConfigMap), `variable` (with a value of its own),
+/// `memory`, `label`, `asked`, `affinity`, `tls` (a variable with which the nodes talk to each other by TLS: `true`).
 pub(crate) type Template = BTreeMap<String, String>;
 
 /// The template of every pod at the beginning.
 pub(crate) fn first() -> Template {
-    let fields = ["image", "sidecar", "env", "memory", "label", "asked", "affinity", "tls"];
+    let fields =
+        ["image", "sidecar", "env", "variable", "memory", "label", "asked", "affinity", "tls"];
     fields.into_iter().map(|field| (field.to_owned(), "a".to_owned())).collect()
 }
 
@@ -43,7 +44,7 @@ pub(crate) fn revision(template: &Template) -> String {
 fn step(field: &str) -> UpdateStep {
     match field {
         "label" => UpdateStep::Relabel,
-        "asked" | "sidecar" => UpdateStep::Restart,
+        "asked" | "sidecar" | "variable" => UpdateStep::Restart,
         "image" | "env" => UpdateStep::Container,
         "memory" => UpdateStep::Resize,
         _ => UpdateStep::Replace,
@@ -61,6 +62,11 @@ fn mirrored(image: &str) -> String {
 
 fn json(memory: &str) -> String {
     format!("{{\"limits\":{{\"memory\":\"{memory}\"}}}}")
+}
+
+/// The annotation with which the engine of a container with its own value gets the wanted one.
+fn environment(own: &str, wanted: &str) -> Option<String> {
+    (own != wanted).then(|| format!("{{\"VARIABLE\":\"{wanted}\"}}"))
 }
 
 /// The settings that a container of this template gives its engine.
@@ -115,6 +121,8 @@ pub(crate) struct Limits {
     pub(crate) delayed_images: BTreeSet<String>,
     /// Images in which the engine ends soon after its start.
     pub(crate) broken_images: BTreeSet<String>,
+    /// Values of the variable with which the engine ends soon after its start.
+    pub(crate) broken_variables: BTreeSet<String>,
     /// Images in which a container beside the manager's is never ready.
     pub(crate) unready_images: BTreeSet<String>,
     /// Sizes that it can never give.
@@ -165,6 +173,10 @@ pub(crate) struct Living {
     pub(crate) sidecar: Sidecar,
     pub(crate) running_image: String,
     pub(crate) env: String,
+    /// The variable in its spec, the annotation, and when the kubelet has mounted that.
+    pub(crate) variable: String,
+    pub(crate) environment: Option<String>,
+    pub(crate) environment_at: Option<u64>,
     memory: String,
     pub(crate) memory_in_effect: String,
     containers: u64,
@@ -193,6 +205,9 @@ impl Living {
             sidecar: Sidecar::new(&template["sidecar"]),
             running_image: template["image"].clone(),
             env: template["env"].clone(),
+            variable: template["variable"].clone(),
+            environment: None,
+            environment_at: None,
             memory: template["memory"].clone(),
             memory_in_effect: template["memory"].clone(),
             containers: 1,
@@ -293,7 +308,11 @@ impl Living {
         })?;
         let PodPatch { labels, annotations, .. } =
             labels.map(|label| label.patch).unwrap_or_default();
-        update.patch = PodPatch { labels, annotations, ..update.patch };
+        let seen = self.environment.clone();
+        let wanted = environment(&self.variable, &self.wanted["variable"]);
+        let differs = self.actual["variable"] != self.wanted["variable"] || seen != wanted;
+        let variables = differs.then_some(Change { seen, wanted });
+        update.patch = PodPatch { labels, annotations, variables, ..update.patch };
         Some(update)
     }
 
@@ -422,6 +441,17 @@ impl Living {
         true
     }
 
+    /// A patch of the annotation with its variables, which is mounted a while later.
+    pub(crate) fn gets_variables(&mut self, change: &Change, mounted: u64) -> bool {
+        if change.seen != self.environment {
+            return false;
+        }
+        self.environment.clone_from(&change.wanted);
+        self.environment_at = Some(mounted);
+        self.version += 1;
+        true
+    }
+
     /// A patch of labels and annotations; refused if the pod has others than it has seen.
     pub(crate) fn relabel(
         &mut self,
@@ -471,7 +501,8 @@ impl Living {
             && is("sidecar", &self.sidecar.image)
             && is("sidecar", &self.sidecar.running_image)
             && is("memory", &self.memory)
-            && is("memory", &self.memory_in_effect);
+            && is("memory", &self.memory_in_effect)
+            && self.environment == environment(&self.variable, &self.actual["variable"]);
         (!whole).then(|| format!("says {} and is {self:?}", revision(&self.actual)))
     }
 
@@ -480,6 +511,7 @@ impl Living {
     pub(crate) fn is_repaired(&mut self, now: u64) {
         let own = self.actual["image"].clone();
         self.limits.broken_images.remove(&own);
+        self.limits.broken_variables.remove(&self.actual["variable"]);
         let is_pulled = (self.limits.bad_images.remove(&own)
             | self.limits.ending_images.remove(&own))
             && self.image == own;

@@ -1,4 +1,4 @@
-//! The rollback of an update: a pod gets the images and sizes again that it had. The image of the manager's
+//! The rollback of an update: a pod gets the images, sizes and variables again that it had. The image of the manager's
 //! container and its size are changed only while its engine is stopped by us, or while that container does
 //! not run. The images of sidecar containers need no stop: they are given up, so nothing is lost with them.
 
@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::flow::labels::relabel;
 use crate::flow::member::update::container::{describe, is_made_anew};
+use crate::flow::member::update::environment::{self, is_started_with};
 use crate::flow::member::update::frozen_update::{covers, due_images, due_resources, is_managers};
 use crate::flow::turn::{Turn, wait};
 use crate::{
@@ -23,12 +24,13 @@ pub(crate) enum SetBack {
     Wait(String),
 }
 
-/// The patch that undoes an update's images and sizes, without those that the apiserver refuses to roll back.
+/// The patch that undoes an update's images, sizes and variables, without those that the apiserver refuses to roll back.
 fn undo_of(fixed: &MemberUpdate) -> PodPatch {
     let (patch, stays) = (&fixed.update.patch, &fixed.stays);
     PodPatch {
         images: reversed(&patch.images, &stays.images),
         resources: reversed(&patch.resources, &stays.resources),
+        variables: patch.variables.as_ref().filter(is_change).map(back),
         ..PodPatch::default()
     }
 }
@@ -37,21 +39,26 @@ fn reversed(
     changes: &BTreeMap<String, Change>,
     stays: &BTreeSet<String>,
 ) -> BTreeMap<String, Change> {
-    let undone = |(container, change): &(&String, &Change)| {
-        change.seen != change.wanted && !stays.contains(*container)
-    };
-    let back =
-        |change: &Change| Change { seen: change.wanted.clone(), wanted: change.seen.clone() };
+    let undone =
+        |(container, change): &(&String, &Change)| is_change(change) && !stays.contains(*container);
     let undone = changes.iter().filter(undone);
     undone.map(|(container, change)| (container.clone(), back(change))).collect()
 }
 
-/// True if a member's update changes an image or a size, which a rollback undoes.
+fn is_change(change: &&Change) -> bool {
+    change.seen != change.wanted
+}
+
+fn back(change: &Change) -> Change {
+    Change { seen: change.wanted.clone(), wanted: change.seen.clone() }
+}
+
+/// True if a member's update changes an image, a size or variables, which a rollback undoes.
 pub(crate) fn has_undo(member: &Member) -> bool {
     member.update.as_ref().is_some_and(|fixed| !undo_of(fixed).is_empty())
 }
 
-/// True if the pod of a member has an image or a size of its update that must be rolled back.
+/// True if the pod of a member has an image, a size or variables of its update that must be rolled back.
 pub(crate) fn is_due_of(member: &Member, pod: Option<&Pod>) -> bool {
     left_of(member, pod).is_some_and(|left| left.beside.or(left.stopped).is_some())
 }
@@ -82,7 +89,8 @@ fn next_of(fixed: &MemberUpdate, pod: &Pod) -> Option<PodPatch> {
     } else if let Action::Resize { resources, .. } = action {
         next.resources = resources;
     }
-    Some(next)
+    // A patch of annotations is not asked for before.
+    (!next.is_empty()).then_some(next)
 }
 
 /// The apiserver's refusal of the next patch of a pod's rollback. A refusal of an earlier patch does not
@@ -127,7 +135,9 @@ fn left(fixed: &MemberUpdate, pod: &Pod) -> Left {
         let resources = given_up_sizes(&undo, live);
         (!resources.is_empty()).then(|| Action::Resize { uid: uid(), resources })
     };
-    Left { beside: patch(others), stopped: patch(managers).or_else(resize) }
+    let variables = || environment::rollback(undo.variables.as_ref(), pod);
+    let stopped = patch(managers).or_else(resize).or_else(variables);
+    Left { beside: patch(others), stopped }
 }
 
 /// Images to roll back, which are not the old ones: admission may have replaced the new image by another one.
@@ -212,6 +222,13 @@ pub(crate) fn until_set_back(
         let message = "the kubelet has not applied its old size yet";
         return Err(SetBack::Wait(message.to_owned()));
     }
+    let is_behind = manager.is_some_and(|manager| environment::is_behind(pod, manager));
+    if undo.variables.is_some() && is_behind {
+        return Err(SetBack::Wait(format!(
+            "its old variables are not mounted in {} yet",
+            pod.name
+        )));
+    }
     Ok(())
 }
 
@@ -225,7 +242,9 @@ pub(crate) fn until_member_set_back(
     until_set_back(fixed, pod, manager).map_err(|left| match left {
         SetBack::Note(update) => Turn::change(Member { update: Some(update), ..member.clone() }),
         SetBack::Act(action) => {
-            let message = "its images and its size are being rolled back";
+            let has_variables = matches!(*action, Action::PatchMetadata { .. });
+            let what = if has_variables { "variables" } else { "images and its size" };
+            let message = format!("its {what} are being rolled back");
             Turn::act_and_wait(*action, Code::Aborting, message)
         }
         SetBack::Wait(message) => wait(Code::Aborting, message),
@@ -274,6 +293,7 @@ pub(crate) fn label_kept_template(fixed: &MemberUpdate, pod: &Pod) -> Option<Act
     let live = pod.live.as_ref()?;
     let is_whole = due_images(&fixed.update, live).is_empty()
         && due_resources(&fixed.update, live).is_empty()
-        && is_made_anew(fixed, live);
+        && is_made_anew(fixed, live)
+        && is_started_with(fixed, pod);
     (is_whole && !fixed.stays.is_empty()).then(|| relabel(pod, live, &fixed.update))?
 }

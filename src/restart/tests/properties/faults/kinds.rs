@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::{Fault, faults};
 
-/// Fields of a template, and what they become: images that can be pulled and run, and others; sizes
-/// that a Kubernetes node can give, and others.
-pub(super) const TEMPLATES: [&str; 23] = [
+/// Fields of a template, and what they become: images that can be pulled and run, and others; values
+/// with which the engine runs, and others; sizes that a Kubernetes node can give, and others.
+pub(super) const TEMPLATES: [&str; 27] = [
     "image=a",
     "image=b",
     "image=late",
@@ -15,6 +15,10 @@ pub(super) const TEMPLATES: [&str; 23] = [
     "image=broken",
     "env=b",
     "env=a",
+    "variable=b",
+    "variable=broken",
+    "variable=a",
+    "variable=b image=b",
     "memory=a",
     "memory=2Gi",
     "memory=infeasible",
@@ -29,7 +33,7 @@ pub(super) const TEMPLATES: [&str; 23] = [
     "sidecar=bad image=b",
     "asked=b",
     "affinity=b",
-    "image=a env=a memory=a label=a sidecar=a asked=a affinity=a",
+    "image=a env=a variable=a memory=a label=a sidecar=a asked=a affinity=a",
 ];
 
 /// Faults in the order of their time.
