@@ -10,6 +10,7 @@ mod endpoints;
 pub(crate) mod engine;
 mod leftovers;
 mod managers;
+pub(crate) mod operator_objects;
 mod owners;
 mod replacement;
 mod room;
@@ -45,6 +46,7 @@ use engine::{DataPaths, EngineView, ViewError};
 use leftovers::LookAtRest;
 use managers::Doubt;
 pub(super) use managers::{Managers, STATUS_TIMEOUT};
+use operator_objects::OperatorObjects;
 use snapshot::{Ages, Jumps, unknown};
 pub(super) use snapshot::{now, refresh};
 use stages::{Facts, Look, LookClients, Questions};
@@ -175,6 +177,7 @@ impl Observer {
         let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
         let mut snapshot = Snapshot { engine, no_master, pods: seen, ..bare };
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scope.others);
+        snapshot.cluster.operator_objects = self.facts.operator_objects.objects();
         if snapshot.pods.is_empty() {
             let there = absent_pods::read(&self.api, namespace, &snapshot.ledger).await;
             snapshot.cluster.unselected = there;
@@ -321,6 +324,7 @@ impl Observer {
         self.facts.managers = Managers::default();
         self.facts.engine = EngineView::default();
         self.facts.data_paths = DataPaths::default();
+        self.facts.operator_objects = OperatorObjects::default();
         self.look_at_rest = LookAtRest::default();
         self.credentials.forget_secrets();
     }

@@ -1,20 +1,23 @@
-//! Waits between two reconciles: until a watch, a manager (by a long poll), the owner of pods or the engine
-//! reports a change, or the time is over.
+//! Waits between two reconciles: until a watch, a manager (by a long poll), the owner of pods, its operator's object
+//! or the engine reports a change, or the time is over.
 
 mod engine_change;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::{Either, pending};
+use futures_util::future::{Either, pending, select_all};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::Api;
 use kube::api::{WatchEvent, WatchParams};
+use serde::de::DeserializeOwned;
 use stayput_api::Cursor;
 use stayput_http::manager_client::ManagerClient;
+use stayput_kube_access::operator_object::api_resource;
 use stayput_kube_access::read_limits::WATCH_SECONDS;
 use stayput_restart::Ledger;
 use tokio::sync::mpsc;
@@ -26,6 +29,7 @@ use crate::clusters::is_later;
 use crate::concurrency::MAX_POLLS;
 use crate::context::Context;
 use crate::http_server::{SnapshotQueue, snapshot};
+use crate::observe::operator_objects::Key;
 use crate::observe::{Managers, wait_for_endpoints};
 use crate::requeue::Next;
 pub(super) use crate::wait::engine_change::Processes;
@@ -61,7 +65,12 @@ pub(super) async fn wait(
     let at_rest = next.seen.as_deref().is_some_and(|seen| seen.ledger.restart.is_none());
     let owners = cx.observer.facts.owners.versions().filter(|_| at_rest).unwrap_or_default();
     let owners = wait_for_owner(cx.clients.api.clone(), cx.cluster.namespace().to_owned(), owners);
-    tokio::pin!(engine, endpoints, owners);
+    // Apiserver: the objects that operators make the pods from, while no node is under way.
+    let objects = cx.observer.facts.operator_objects.versions();
+    let objects = if next.is_under_way() { Vec::new() } else { objects };
+    let objects =
+        wait_for_object(cx.clients.api.clone(), cx.cluster.namespace().to_owned(), objects);
+    tokio::pin!(engine, endpoints, owners, objects);
     loop {
         tokio::select! {
             biased;
@@ -79,6 +88,10 @@ pub(super) async fn wait(
             () = &mut endpoints => return,
             name = &mut owners => {
                 cx.observer.facts.owners.forget(&name);
+                return;
+            }
+            key = &mut objects => {
+                cx.observer.facts.operator_objects.forget(&key);
                 return;
             }
             // Apiserver, watches: the pods and the SearchCluster.
@@ -237,9 +250,35 @@ async fn wait_for_owner(
         return pending().await;
     }
     let sets: Api<StatefulSet> = Api::namespaced(api.client(), &namespace);
+    wait_for_version(&sets, &WatchParams::default(), &known).await
+}
+
+/// Completes with the key of an operator's object that differs from the version that was read. Never completes if
+/// none is known, or if they cannot be watched.
+async fn wait_for_object(api: Apiserver, namespace: String, known: Vec<(Key, String)>) -> Key {
+    let changed = async |(key, version): (Key, String)| {
+        let objects = api.dynamic(&api_resource(key.0), &namespace);
+        let params = WatchParams::default().fields(&format!("metadata.name={}", key.1));
+        let known = BTreeMap::from([(key.1.clone(), version)]);
+        wait_for_version(objects.api(), &params, &known).await;
+        key
+    };
+    let changed: Vec<_> = known.into_iter().map(|known| Box::pin(changed(known))).collect();
+    if changed.is_empty() {
+        return pending().await;
+    }
+    select_all(changed).await.0
+}
+
+/// Completes with the name of an object that differs from the version that was read.
+async fn wait_for_version<K: Clone + Debug + DeserializeOwned>(
+    objects: &Api<K>,
+    params: &WatchParams,
+    known: &BTreeMap<String, String>,
+) -> String {
     loop {
         let began = Instant::now();
-        match changed_in_one_watch(&sets, &known).await {
+        match changed_in_one_watch(objects, params, known).await {
             Ok(Some(name)) => return name,
             // One watch has a limited time; its end is no error.
             Ok(None) => sleep_until(began + LEAST_BETWEEN).await,
@@ -248,20 +287,22 @@ async fn wait_for_owner(
     }
 }
 
-async fn changed_in_one_watch(
-    sets: &Api<StatefulSet>,
+async fn changed_in_one_watch<K: Clone + Debug + DeserializeOwned>(
+    objects: &Api<K>,
+    params: &WatchParams,
     known: &BTreeMap<String, String>,
 ) -> kube::Result<Option<String>> {
-    // From version 0: first all existing sets, from the apiserver's cache.
-    let params = WatchParams::default().timeout(WATCH_SECONDS);
-    let mut changes = pin!(sets.watch_metadata(&params, "0").await?);
+    // From version 0: first all existing objects, from the apiserver's cache.
+    let params = params.clone().timeout(WATCH_SECONDS);
+    let mut changes = pin!(objects.watch_metadata(&params, "0").await?);
     while let Some(change) = changes.next().await {
-        let (WatchEvent::Added(set) | WatchEvent::Modified(set) | WatchEvent::Deleted(set)) =
-            change?
+        let (WatchEvent::Added(object)
+        | WatchEvent::Modified(object)
+        | WatchEvent::Deleted(object)) = change?
         else {
             continue;
         };
-        let (name, version) = (set.metadata.name, set.metadata.resource_version);
+        let (name, version) = (object.metadata.name, object.metadata.resource_version);
         let read = name.as_ref().and_then(|name| known.get(name));
         let (Some(name), Some(read), Some(version)) = (&name, read, version) else { continue };
         if is_later(&version, read) {

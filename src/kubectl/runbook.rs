@@ -63,11 +63,12 @@ static PAGES: &[Page] = pages! {
     "needs_coordinated";
     "no_pods";
     "nodes_down" "StayputNodesDown" "backoff" "crash_looping" "failed" "not_in_cluster"
-        "operator_replaces" "pod_missing" "stopped" "stuck";
+        "pod_missing" "stopped" "stuck";
     "not_durable" "StayputJournalNotDurable";
     "not_listed";
     "one_master_at_a_time";
     "only_restart_healthy_node_if_green_or_yellow";
+    "operator_replaces";
     "outdated_definition";
     "overlapping_selectors";
     "owner_will_replace";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// On pods and on the SearchCluster: the phase of a restart, or a request by a person.
+/// On pods, on the SearchCluster and on an operator's object: the phase of a restart, or a request by a person.
 pub const PHASE: &str = "elasticsearch.k8s.elastic.co/restart-phase";
 /// On a pod: `<restart id> <phase>` as we last wrote it. Written in the same patch as [`PHASE`]; a
 /// phase that differs from it was written by a person.
@@ -24,8 +24,13 @@ pub const ENVIRONMENT: &str = stayput_pod_update::ENVIRONMENT;
 pub const REQUEST: &str = "stayput.dev/restart-request";
 /// On the SearchCluster: the id of the restart to cancel.
 pub const CANCEL: &str = "stayput.dev/restart-cancel";
-/// On the SearchCluster: names of disabled predicates, separated by commas, or `*`. The key is ECK's.
+/// On the SearchCluster or an operator's object: names of disabled predicates, separated by commas, or `*`. The key
+/// is ECK's.
 pub const DISABLE: &str = "eck.k8s.elastic.co/disable-upgrade-predicates";
+/// On an `Elasticsearch`: `"true"` has ECK from 3.5 on edit no StatefulSet and restart nothing.
+pub const ECK_PAUSE: &str = "eck.k8s.elastic.co/pause-orchestration";
+/// On an `Elasticsearch`: `"false"` has ECK do nothing at all.
+pub const ECK_MANAGED: &str = "eck.k8s.elastic.co/managed";
 /// On the SearchCluster: `"false"` confirms that the OpenSearch operator runs without parallel recovery.
 pub const PARALLEL_RECOVERY: &str = "stayput.dev/parallel-recovery";
 /// On the SearchCluster: begins the key of a gate, `gate.stayput.dev/<name>`. It is open for the restart

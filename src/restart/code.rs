@@ -88,6 +88,8 @@ pub enum Code {
     NotDurable,
     /// The pod's owner is going to replace it.
     OwnerWillReplace,
+    /// An operator replaces pods of the cluster.
+    OperatorReplaces,
     /// Another pod in its place would fit nowhere.
     WouldNotFit,
     /// A probe would kill the container.
@@ -164,6 +166,7 @@ impl Code {
             Self::WrongPod => "wrong_pod",
             Self::NotDurable => "not_durable",
             Self::OwnerWillReplace => "owner_will_replace",
+            Self::OperatorReplaces => "operator_replaces",
             Self::WouldNotFit => "would_not_fit",
             Self::LivenessWouldKill => "liveness_would_kill",
             Self::LiveMismatch => "live_mismatch",
@@ -262,6 +265,7 @@ impl Code {
             | Self::WrongPod
             | Self::NotDurable
             | Self::OwnerWillReplace
+            | Self::OperatorReplaces
             | Self::WouldNotFit
             | Self::LivenessWouldKill
             | Self::LiveMismatch

@@ -50,7 +50,7 @@ use crate::flow::phases::show_phases;
 use crate::flow::requests::pod_phases::adopt_phases;
 use crate::flow::requests::{
     accept_cancel, accept_request, claim_phase, configs, drift, end_for_deletion, open_queued,
-    pod_phases, report_queued, report_unknown_names, update,
+    operator_phases, pod_phases, report_queued, report_unknown_names, update,
 };
 use crate::ledger::LedgerChange;
 use crate::{Context, LATE_REQUEST_WINDOW, Ledger, MemberStep, Restart, Strategy, ended_recently};
@@ -60,6 +60,7 @@ pub use leave::{LeavePlan, leave_plan};
 pub(crate) use member::update::frozen_update::planned_update;
 pub(crate) use member::update::rollback::set_back_next;
 pub(crate) use phases::phase_of;
+pub(crate) use requests::operator_phases::why_done;
 pub(crate) use requests::pod_phases::why_kept;
 pub use requests::update::changes_to_come;
 
@@ -109,13 +110,14 @@ const fn once(name: &'static str, step: fn(&Context<'_>, &Ledger) -> Changes) ->
 const ADVANCE_MEMBER: PlanStep =
     PlanStep { name: "advance_member", run: Run::EachMember(member::advance_member) };
 
-const ACCEPT: [PlanStep; 16] = [
+const ACCEPT: [PlanStep; 17] = [
     once("correct_times", correct_times),
     once("remember_configs", configs::remember_configs),
     once("remember_ignored_changes", configs::remember_ignored_changes),
     once("adopt_phases", adopt_phases),
     once("claim_phase", claim_phase),
     once("accept_request", accept_request),
+    once("accept_operator_phases", operator_phases::accept_operator_phases),
     once("accept_cancel", accept_cancel),
     once("supersede", supersede::supersede),
     once("report_queued", report_queued),

@@ -141,6 +141,7 @@ impl ForecastNode {
 /// without a request a rolling restart of every node. With a request while another restart is under way,
 /// it forecasts what follows that one.
 pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>) -> Forecast {
+    let policy = &*policy.of(&snapshot.cluster);
     let mut cluster = IdealCluster::new(snapshot, policy);
     let (basis, queued_behind) = assume(&mut cluster, request);
     let Plan { actions, waiting, .. } = cluster.plan();

@@ -57,6 +57,10 @@ pub struct Ledger {
     /// carried out once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_phase: Option<String>,
+    /// The phase on each object of an operator as it was last seen, by kind and name; empty for none. It is
+    /// carried out once and stays there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub operator_phases: BTreeMap<String, String>,
     /// Uids of pods with a phase that is older than the status: it is not carried out.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub old_phases: BTreeSet<String>,

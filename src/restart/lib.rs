@@ -63,9 +63,9 @@ pub use shell::{foreign_text, shell_word};
 pub use snapshot::{
     Allocation, Cluster, Color, ContainerWaiting, DataPlace, Endpoint, Engine, Health,
     InvalidSnapshot, Known, LabelAhead, LastExit, LastRequest, LeavingShards, LivePod, Manager,
-    Marker, MissingPod, Node, NodeSet, NodeSets, NotStarted, Operator, OperatorKind,
-    OtherContainer, Pod, Record, ResizeState, Run, RunningSnapshot, Saved, ShardCopies, ShardCopy,
-    Snapshot, Sources, Unknown, Unreturnable, Voting,
+    Marker, MissingPod, Node, NodeSet, NodeSets, NotStarted, Operator, OperatorFacts, OperatorKind,
+    OperatorObject, OperatorState, OtherContainer, Pod, Record, ResizeState, Run, RunningSnapshot,
+    Saved, ShardCopies, ShardCopy, Snapshot, Sources, Unknown, Unreturnable, Voting,
 };
 pub use snapshot::{are_master_eligible, exec_manager, holds_data, snapshot_schema};
 pub use stayput_pod_update::{Change, GivenSettings, PodPatch, PodUpdate, Settings, UpdateStep};
@@ -79,7 +79,8 @@ pub fn to_be_set_back(ledger: &Ledger, pod: &Pod) -> Option<PodPatch> {
 
 /// Decides what to do now. Never fails: unknown or invalid input is a reason to wait.
 pub fn plan(snapshot: &Snapshot, policy: &Policy) -> Plan {
-    let context = Context::new(snapshot, policy);
+    let policy = policy.of(&snapshot.cluster);
+    let context = Context::new(snapshot, &policy);
     flow::decide(&context).into_plan()
 }
 

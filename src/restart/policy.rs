@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::snapshot::namespace_and_name;
-use crate::{Code, Predicate, Request, Restart, annotation};
+use crate::{Cluster, Code, OperatorKind, OperatorObject, Predicate, Request, Restart, annotation};
 use stayput_pod_update::UpdateStep;
 
 /// `spec.restart` of a SearchCluster, validated.
@@ -174,6 +175,17 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// The policy with the predicates that the objects of operators disable, too.
+    pub(super) fn of(&self, cluster: &Cluster) -> Cow<'_, Self> {
+        let mut policy = Cow::Borrowed(self);
+        for object in &cluster.operator_objects {
+            if let Some(names) = object.annotation(annotation::DISABLE) {
+                policy.to_mut().disabled.add_object(object, names);
+            }
+        }
+        policy
+    }
+
     /// True if a stop for this request may be an outage: by the policy, or by the request itself.
     pub(super) const fn allows_outage_for(&self, request: &Request) -> bool {
         self.allow_outage || request.allow_outage
@@ -191,6 +203,8 @@ const LONGEST: usize = 100;
 pub struct Disabled {
     /// Disabled by the annotation [`annotation::DISABLE`].
     annotated: BTreeSet<Predicate>,
+    /// Disabled by the annotation on an object of an operator.
+    on_objects: BTreeMap<(OperatorKind, String), BTreeSet<Predicate>>,
     /// Names in the annotation that no predicate has.
     unknown: BTreeSet<String>,
     /// Skipped by the request of the restart under way.
@@ -201,14 +215,27 @@ impl Disabled {
     /// From the value of the annotation [`annotation::DISABLE`]: names separated by commas, or `*` for all.
     pub fn by_annotation(names: &str) -> Self {
         let mut disabled = Self::default();
+        disabled.annotated = disabled.named(names);
+        disabled
+    }
+
+    /// The predicates of these names, separated by commas; keeps the unknown names.
+    fn named(&mut self, names: &str) -> BTreeSet<Predicate> {
+        let mut predicates = BTreeSet::new();
         for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             match (name, Predicate::named(name)) {
-                ("*", _) => disabled.annotated.extend(Predicate::ALL),
-                (_, Some(predicate)) => _ = disabled.annotated.insert(predicate),
-                (_, None) => _ = disabled.unknown.insert(name.chars().take(LONGEST).collect()),
+                ("*", _) => predicates.extend(Predicate::ALL),
+                (_, Some(predicate)) => _ = predicates.insert(predicate),
+                (_, None) => _ = self.unknown.insert(name.chars().take(LONGEST).collect()),
             }
         }
-        disabled
+        predicates
+    }
+
+    /// Adds the predicates that this object of an operator disables.
+    fn add_object(&mut self, object: &OperatorObject, names: &str) {
+        let predicates = self.named(names);
+        self.on_objects.insert((object.kind, object.name.clone()), predicates);
     }
 
     /// Adds the predicates that the request of the restart under way skips, as long as it is under way.
@@ -221,7 +248,9 @@ impl Disabled {
 
     /// True if the predicate is disabled.
     pub fn contains(&self, predicate: Predicate) -> bool {
-        self.annotated.contains(&predicate) || self.skipped.contains(&predicate)
+        self.annotated.contains(&predicate)
+            || self.skipped.contains(&predicate)
+            || self.on_objects.values().any(|disabled| disabled.contains(&predicate))
     }
 
     /// The disabled predicates, in their published order.
@@ -232,13 +261,16 @@ impl Disabled {
     /// The commands that enable all predicates again, for a SearchCluster `<namespace>/<name>`.
     pub fn undo(&self, cluster: &str) -> Vec<String> {
         let (namespace, name) = namespace_and_name(cluster);
-        let mut commands = Vec::new();
-        if !self.annotated.is_empty() {
-            commands.push(format!(
-                "kubectl annotate searchcluster {name} --namespace {namespace} {}-",
-                annotation::DISABLE
-            ));
-        }
+        let on_cluster = Some(("searchcluster", name)).filter(|_| !self.annotated.is_empty());
+        let on_objects = self.on_objects.iter().filter(|(_, disabled)| !disabled.is_empty());
+        let on_objects = on_objects.map(|((kind, name), _)| (kind.resource(), name.as_str()));
+        let annotated = on_cluster.into_iter().chain(on_objects);
+        let mut commands: Vec<String> = annotated
+            .map(|(resource, name)| {
+                let key = annotation::DISABLE;
+                format!("kubectl annotate {resource} {name} --namespace {namespace} {key}-")
+            })
+            .collect();
         if !self.skipped.is_empty() {
             commands.push(format!("kubectl stayput --namespace {namespace} cancel {name}"));
         }

@@ -184,6 +184,7 @@ pub struct Condition {
 /// Makes the report. One snapshot cannot tell when a condition changed, so every condition changes
 /// now; [`Report::since`] corrects that.
 pub fn report(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Report {
+    let policy = &*policy.of(&snapshot.cluster);
     let down = nodes::down(snapshot, policy);
     let counts = count(snapshot, &down);
     let blocker = summary::blocker(snapshot, policy, plan);

@@ -7,6 +7,7 @@ mod engine;
 mod known;
 mod manager;
 mod node_sets;
+mod operator;
 mod pod;
 mod shard_copies;
 pub(crate) mod variables;
@@ -26,6 +27,8 @@ pub use engine::{
 };
 pub use manager::{LastExit, LastRequest, Manager, Run};
 pub use node_sets::{LeavingShards, NodeSet, NodeSets};
+pub(crate) use operator::Replacement;
+pub use operator::{Operator, OperatorFacts, OperatorKind, OperatorObject, OperatorState};
 pub use pod::{
     ContainerWaiting, DataPlace, LabelAhead, LivePod, OtherContainer, ResizeState, Unreturnable,
 };
@@ -118,6 +121,9 @@ pub struct Cluster {
     /// Uids of pods that are owed something and are there, although `spec.pods.selector` matches no pod.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub unselected: BTreeSet<String>,
+    /// The objects that operators make the pods from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operator_objects: Vec<OperatorObject>,
 }
 
 /// Namespace and name of a SearchCluster `<namespace>/<name>`, for commands.
@@ -246,84 +252,3 @@ pub fn snapshot_schema() -> serde_json::Value {
     schema["title"] = "A snapshot of kubectl stayput snapshot".into();
     schema
 }
-
-/// Label of ECK's pods with the name of their `Elasticsearch`.
-const ECK: &str = "elasticsearch.k8s.elastic.co/cluster-name";
-/// Labels of the OpenSearch operator's pods with the name of their `OpenSearchCluster`: from 3.0 on, and before.
-const OPENSEARCH: [&str; 2] = ["opensearch.org/opensearch-cluster", "opster.io/opensearch-cluster"];
-
-/// The operator that makes a pod, and the object for which it does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Operator {
-    /// Kind of the operator.
-    pub kind: OperatorKind,
-    /// Name of its object.
-    pub object: String,
-    /// Pods of the same StatefulSet have an older revision than it wants, so the operator replaces them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replaces_pods: bool,
-}
-
-/// An operator that makes pods of engines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum OperatorKind {
-    /// Elastic Cloud on Kubernetes.
-    Eck,
-    /// The OpenSearch Kubernetes operator.
-    OpenSearch,
-}
-
-impl Operator {
-    /// The operator that puts these labels on its pods.
-    pub fn of_labels(labels: &BTreeMap<String, String>) -> Option<Self> {
-        let made_by = |kind, label: &str| {
-            let object = labels.get(label)?.clone();
-            Some(Self { kind, object, replaces_pods: false })
-        };
-        let mut opensearch = OPENSEARCH.iter();
-        made_by(OperatorKind::Eck, ECK)
-            .or_else(|| opensearch.find_map(|label| made_by(OperatorKind::OpenSearch, label)))
-    }
-
-    /// Name of the operator, for people.
-    pub const fn name(&self) -> &'static str {
-        match self.kind {
-            OperatorKind::Eck => "ECK",
-            OperatorKind::OpenSearch => "the OpenSearch operator",
-        }
-    }
-
-    /// The operator's object, for people: `Elasticsearch logs`.
-    pub fn describe_object(&self) -> String {
-        let kind = match self.kind {
-            OperatorKind::Eck => "Elasticsearch",
-            OperatorKind::OpenSearch => "OpenSearchCluster",
-        };
-        format!("{kind} {}", self.object)
-    }
-
-    /// The first operator that replaces some of these pods now.
-    pub(crate) fn replacing(pods: &[Pod]) -> Option<&Self> {
-        pods.iter().filter_map(|pod| pod.operator.as_ref()).find(|operator| operator.replaces_pods)
-    }
-
-    /// The remark, for people, that the operator replaces pods, and that nobody has to do anything.
-    pub(crate) fn replaces(&self) -> String {
-        format!(
-            "{} replaces the pods of {}, which restarts their engines; do nothing unless it is paused",
-            self.name(),
-            self.describe_object()
-        )
-    }
-
-    /// True if the operator deletes shutdown records of nodes that are in the cluster, whoever
-    /// made them.
-    pub(crate) const fn deletes_records(&self) -> bool {
-        matches!(self.kind, OperatorKind::Eck)
-    }
-}
-
-#[cfg(test)]
-mod tests;

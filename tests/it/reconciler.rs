@@ -24,6 +24,7 @@ mod needs_coordinated;
 mod node_down;
 mod objects;
 mod opensearch_operator;
+mod operator_objects;
 mod program;
 mod refusals;
 mod refused_reads;

@@ -15,6 +15,7 @@ use super::dry_runs::{PatchDryRuns, UndoDryRuns};
 use super::endpoints::Endpoints;
 use super::engine::{DataPaths, EngineView, ViewError, endpoints};
 use super::managers::{Answer, Managers, ask};
+use super::operator_objects::OperatorObjects;
 use super::owners::Owners;
 use super::replacement::Claims;
 use super::room::Rooms;
@@ -42,6 +43,8 @@ pub(crate) struct Facts {
     content: ContentReader,
     /// Apiserver: the StatefulSets of the pods, and their revisions.
     pub(crate) owners: Owners,
+    /// Apiserver: the objects that operators make the pods from.
+    pub(crate) operator_objects: OperatorObjects,
     /// From the engine: where each pod has its data.
     pub(super) data_paths: DataPaths,
     /// From the owners: pods that are not there although their StatefulSet wants them.
@@ -107,12 +110,13 @@ impl Facts {
             (answers, Some(engine))
         };
         let sets = self.missing.sets();
-        let ((mut answers, engine), answered, (), (), ()) = tokio::join!(
+        let ((mut answers, engine), answered, (), (), (), ()) = tokio::join!(
             asked,
             self.managers.background.answers(),
             self.sources.read(api, &cluster.metadata, checked, pods, ages),
             self.content.read(api, namespace, pods, ages),
             self.owners.read(api, namespace, pods, ages, &sets),
+            self.operator_objects.read(api, namespace, pods, ages),
         );
         answers.extend(answered);
         (answers, engine)

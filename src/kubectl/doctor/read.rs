@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use stayput_kube_access::cluster::{SearchCluster, UpdateMode};
 use stayput_kube_access::pod::{Owner, controller, serving_secret, unwatched};
 use stayput_pod_update::{IGNORE, Ignore, Source, SourceKind};
-use stayput_restart::{Known, Unknown};
+use stayput_restart::{Known, Operator, OperatorKind, Unknown};
 
 use crate::apiserver::{self, Apiserver};
 use crate::doctor::checks::named_secrets;
@@ -88,7 +88,7 @@ pub(crate) async fn read(
         snapshot: snapshot(access, &view).await,
         policies: list(&api, &namespace, &all).await,
         budgets: list(&api, &namespace, &all).await,
-        rights: read_rights(&api, &cluster).await,
+        rights: read_rights(&api, &cluster, pods.as_deref().unwrap_or_default()).await,
         installation: installation.clone(),
         now: now(),
         pods,
@@ -218,8 +218,19 @@ const fn right(
 }
 
 /// Each right, and the answer if the reconciler has it.
-async fn read_rights(api: &Apiserver, cluster: &SearchCluster) -> Vec<(Right, Known<bool>)> {
+async fn read_rights(
+    api: &Apiserver,
+    cluster: &SearchCluster,
+    pods: &[Pod],
+) -> Vec<(Right, Known<bool>)> {
     let mut needed = ALWAYS.to_vec();
+    let operators =
+        pods.iter().filter_map(|pod| Operator::of_labels(pod.metadata.labels.as_ref()?));
+    let kinds: BTreeSet<OperatorKind> = operators.map(|operator| operator.kind).collect();
+    let of_object = |kind: OperatorKind| {
+        ["get", "watch"].map(|verb| right(verb, kind.group(), kind.plural(), ""))
+    };
+    needed.extend(kinds.into_iter().flat_map(of_object));
     if cluster.spec.update.mode == UpdateMode::InPlace {
         needed.extend(UPDATES);
     }

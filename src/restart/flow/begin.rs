@@ -3,11 +3,13 @@
 //! its nodes can be restarted for a long time: nobody waits for it, and the requests of people wait behind
 //! it.
 
+pub(crate) mod operator_hold;
 pub(crate) mod slot;
 
 use std::time::Duration;
 
 use crate::changes::{Changes, Check, Wait, Waits, refuse};
+use crate::flow::begin::operator_hold::OperatorHold;
 use crate::flow::begin::slot::{begin, begin_zone};
 use crate::flow::debts::starts::is_waited_for;
 use crate::flow::engine::voting::is_exclusion_due;
@@ -63,6 +65,20 @@ impl<'t, 'a> Candidates<'t, 'a> {
         Self { context, ledger, restart, places, pods }
     }
 
+    /// Takes out the pods that wait for an operator, and returns their reasons.
+    fn leave_to_operators(&mut self) -> Waits {
+        let hold = OperatorHold::of(self.context, &self.restart.request);
+        let mut waits = Waits::new();
+        self.pods.retain(|pod| match hold.check(pod) {
+            Ok(()) => true,
+            Err(blocker) => {
+                waits.push(Wait::pod(&pod.uid, blocker));
+                false
+            }
+        });
+        waits
+    }
+
     /// True if the pod of every one of these members is listed.
     pub(crate) fn are_listed(&self) -> bool {
         self.pods.len() == self.places.len()
@@ -80,7 +96,7 @@ impl<'t, 'a> Candidates<'t, 'a> {
 
 fn give_slots(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
     let mut changes = Changes::default();
-    let candidates = Candidates::of(context, ledger, restart);
+    let mut candidates = Candidates::of(context, ledger, restart);
     if candidates.places.is_empty() {
         return changes;
     }
@@ -100,11 +116,21 @@ fn give_slots(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Chan
     if let Some(action) = missing_finalizer(context) {
         return Changes::action(action);
     }
-    let mut changes = if restart.request.goes_as_a_whole() {
+    let held = candidates.leave_to_operators();
+    let goes_as_a_whole = restart.request.goes_as_a_whole();
+    if let Some(first) = held.first()
+        && (goes_as_a_whole || candidates.pods.is_empty())
+    {
+        changes.wait_all(first.code, first.message.clone());
+        changes.waits.extend(held);
+        return changes;
+    }
+    let mut changes = if goes_as_a_whole {
         begin_zone(&candidates).unwrap_or_else(Changes::from)
     } else {
         begin_in_order(&candidates)
     };
+    changes.waits.extend(held);
     report_quorum(context, &mut changes);
     changes
 }

@@ -7,6 +7,7 @@ pub(crate) mod stop_all;
 pub(crate) mod supersede;
 
 use crate::changes::{Changes, Wait, Waits};
+use crate::flow::begin::operator_hold::OperatorHold;
 use crate::flow::begin::slot::begin;
 use crate::flow::begin::{end_if_stuck, may_begin, may_begin_at_all, missing_finalizer};
 use crate::flow::coordinated::start_all::{LimitLift, lift_limit};
@@ -72,8 +73,10 @@ fn may_begin_each(
     ledger: &Ledger,
     restart: &Restart,
 ) -> Result<(), Blocker> {
+    let hold = OperatorHold::of(context, &restart.request);
     for (_, member) in active(restart) {
         let Some(pod) = context.index.pod(&member.pod_uid) else { continue };
+        hold.check(pod)?;
         let manager = context.index.manager(&pod.uid);
         if manager.is_ok_and(|manager| is_started_later(ledger, pod, manager)) {
             continue;

@@ -68,7 +68,7 @@ impl<'p> Place<'p> {
         let Ok(Some(update)) = &pod.update else {
             return if is_over { unless_busy(Self::Back) } else { Self::Stays };
         };
-        if is_over || why_not_allowed(context.policy, pod, update).is_some() {
+        if is_over || why_not_allowed(context, pod, update).is_some() {
             return unless_busy(Self::Back);
         }
         match update.step {

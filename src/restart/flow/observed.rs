@@ -174,8 +174,7 @@ fn not_taken_for_a_failure(context: &Context<'_>, request: &Request) -> Check {
         return Ok(());
     }
     let made_by = context.index.pods().filter_map(|pod| pod.operator.as_ref());
-    let Some(operator) = made_by.into_iter().find(|made| made.kind == OperatorKind::OpenSearch)
-    else {
+    let Some(operator) = made_by.into_iter().find(|made| made.kind != OperatorKind::Eck) else {
         return Ok(());
     };
     let (namespace, name) = namespace_and_name(&cluster.name);

@@ -5,6 +5,7 @@
 
 pub(crate) mod configs;
 pub(crate) mod drift;
+pub(crate) mod operator_phases;
 pub(crate) mod pod_phases;
 pub(crate) mod update;
 
@@ -79,34 +80,38 @@ pub(crate) fn claim_phase(context: &Context<'_>, ledger: &Ledger) -> Changes {
     if !cluster.has_status {
         return adopt_older_phase(written);
     }
-    match Phase::parse(written).map(|phase| (phase, phase.asks_for())) {
-        Ok((
-            Phase::Schedule | Phase::ScheduleRolling | Phase::ScheduleCoordinated,
-            Some(strategy),
-        )) => {
-            let id = context.snapshot.fresh_id.clone();
-            let by = Some(BY_PHASE.to_owned());
-            let request = Request { id, strategy, by, ..Request::default() };
-            if phase_comes_back(ledger, strategy) {
-                return keep_phase(context, written);
-            }
-            if cluster.phase_applied_by.is_some() {
-                let mut changes = keep_phase(context, written);
-                changes.merge(accept_new(context, ledger, request));
-                return changes;
-            }
-            Changes::action(Action::ClaimTrigger { phase: written.clone(), request })
-        }
-        Ok((phase, _)) => ignore_input(
-            None,
-            format!(
-                "{} on the SearchCluster asks for nothing: write schedule, schedule-rolling or \
-                 schedule-coordinated",
-                phase.as_str()
-            ),
-        ),
-        Err(unknown) => ignore_input(None, unknown.to_string()),
+    let strategy = match requested_strategy(written, "the SearchCluster") {
+        Ok(strategy) => strategy,
+        Err(why) => return ignore_input(None, why),
+    };
+    if phase_comes_back(ledger, strategy) {
+        return keep_phase(context, written);
     }
+    let request = request_by_phase(context, strategy, BY_PHASE.to_owned());
+    if cluster.phase_applied_by.is_some() {
+        let mut changes = keep_phase(context, written);
+        changes.merge(accept_new(context, ledger, request));
+        return changes;
+    }
+    Changes::action(Action::ClaimTrigger { phase: written.clone(), request })
+}
+
+/// The strategy that a phase on an object asks for, or why it asks for nothing. `object`: for people.
+fn requested_strategy(written: &str, object: &str) -> Result<Strategy, String> {
+    let phase = Phase::parse(written).map_err(|unknown| unknown.to_string())?;
+    let strategy = phase.asks_for().filter(|_| phase.is_scheduled());
+    strategy.ok_or_else(|| {
+        format!(
+            "{} on {object} asks for nothing: write schedule, schedule-rolling or schedule-coordinated",
+            phase.as_str()
+        )
+    })
+}
+
+/// The request of a phase on an object; `by`: where it stands, for people.
+fn request_by_phase(context: &Context<'_>, strategy: Strategy, by: String) -> Request {
+    let id = context.snapshot.fresh_id.clone();
+    Request { id, strategy, by: Some(by), ..Request::default() }
 }
 
 /// Accepts the request on the SearchCluster, once.

@@ -178,6 +178,9 @@ impl<'p> IdealCluster<'p> {
         cluster.closed_until = None;
         cluster.annotations.retain(|key, _| !annotation::is_gate(key));
         cluster.overlaps.clear();
+        for operator in self.snapshot.pods.iter_mut().filter_map(|pod| pod.operator.as_mut()) {
+            operator.replaces_pods = false;
+        }
         if let Some(restart) = &mut self.snapshot.ledger.restart {
             restart.request.not_before = None;
             restart.request.deadline = None;

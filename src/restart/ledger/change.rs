@@ -39,6 +39,11 @@ pub(crate) enum LedgerChange {
     },
     /// Sets the phase on the SearchCluster that is not carried out again.
     SetKeptPhase(Option<String>),
+    /// Sets the phase that was seen on an object of an operator; empty for none.
+    SetOperatorPhase {
+        object: String,
+        phase: String,
+    },
     /// Sets the pods with a phase that is older than the status.
     SetOldPhases(BTreeSet<String>),
     /// Sets the time since which pods of a SearchCluster that is being deleted still show an old phase.
@@ -137,6 +142,9 @@ impl LedgerChange {
                 ledger.tried_templates = Some(tried);
             }
             Self::SetKeptPhase(phase) => ledger.kept_phase = phase,
+            Self::SetOperatorPhase { object, phase } => {
+                ledger.operator_phases.insert(object, phase);
+            }
             Self::SetOldPhases(uids) => ledger.old_phases = uids,
             Self::SetStillShown(since) => ledger.still_shown_since = Some(since),
             Self::AddHistory(entry) => ledger.record(entry),

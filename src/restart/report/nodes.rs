@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::flow::phase_of;
 use crate::index::{Index, Marks};
 use crate::report::{MAX_NODES, NodeReport};
-use crate::snapshot::{exec_manager, namespace_and_name};
+use crate::snapshot::{Replacement, exec_manager, namespace_and_name};
 use crate::{
-    Blocker, Code, Ledger, Manager, Member, MemberStep, MissingPod, NotStarted, Phase, Plan, Pod,
-    Policy, Restart, Snapshot, Time, Waiting,
+    Blocker, Cluster, Code, Ledger, Manager, Member, MemberStep, MissingPod, NotStarted, Operator,
+    Phase, Plan, Pod, Policy, Restart, Snapshot, Time, Waiting,
 };
 use stayput_api::checksum::short;
 use stayput_api::{Desired, State};
@@ -294,7 +294,10 @@ fn why(index: &Index<'_>, commands: &Commands<'_>) -> Option<(&'static str, Stri
     let is_missing = index.engine().is_ok() && index.node(&pod.node).is_none();
     let manager = match Index::manager_of(pod) {
         Ok(manager) => manager,
-        Err(blocker) if blocker.code == Code::PodNotStarted && !is_made_anew(pod) => {
+        Err(blocker)
+            if blocker.code == Code::PodNotStarted
+                && !is_made_anew(pod, &commands.snapshot.cluster) =>
+        {
             let how = commands.unstarted();
             return Some((blocker.code.as_str(), format!("{}: {how}", blocker.message)));
         }
@@ -338,9 +341,16 @@ fn why(index: &Index<'_>, commands: &Commands<'_>) -> Option<(&'static str, Stri
 /// that is normal while the operator replaces pods.
 fn without_manager(blocker: &Blocker, commands: &Commands<'_>) -> (&'static str, String) {
     let (code, describe) = (blocker.code.as_str(), commands.describe());
+    let cluster = &commands.snapshot.cluster;
     let message = match &commands.pod.operator {
+        Some(operator) if deletes_unready_pods(operator, cluster) => {
+            return (
+                Code::OperatorReplaces.as_str(),
+                format!("{}: {describe}", operator.replaces(cluster)),
+            );
+        }
         Some(operator) if operator.replaces_pods => {
-            return ("operator_replaces", format!("{}: {describe}", operator.replaces()));
+            format!("{}; {}: {describe}", blocker.message, operator.replaces(cluster))
         }
         Some(operator) => format!(
             "{}; {} makes its pod (for {}) and may just have replaced it: {describe}",
@@ -354,9 +364,14 @@ fn without_manager(blocker: &Blocker, commands: &Commands<'_>) -> (&'static str,
 }
 
 /// True while an operator replaces pods, and nothing hinders the new one.
-fn is_made_anew(pod: &Pod) -> bool {
+fn is_made_anew(pod: &Pod, cluster: &Cluster) -> bool {
     let is_free = pod.not_started.as_ref().is_some_and(|why| why.reason == NotStarted::CREATING);
-    is_free && pod.operator.as_ref().is_some_and(|operator| operator.replaces_pods)
+    is_free && pod.operator.as_ref().is_some_and(|operator| deletes_unready_pods(operator, cluster))
+}
+
+/// True while the operator deletes pods of an older revision that are not ready, or others, too.
+fn deletes_unready_pods(operator: &Operator, cluster: &Cluster) -> bool {
+    operator.replaces_pods && operator.replacement(cluster) != Replacement::NoPod
 }
 
 /// How the engine ended, where its manager gives no reason why it does not run.

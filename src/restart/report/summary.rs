@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::debts_due;
-use crate::flow::why_kept;
+use crate::flow::{why_done, why_kept};
 use crate::report::nodes::under_way;
 use crate::report::nodes::{self, DownNodes};
 use crate::rules::NameList;
 use crate::{
-    Code, Color, Counts, Direction, Member, MemberStep, OnConfigChange, Operator, Outcome, Plan,
-    Pod, PodUpdate, Policy, Predicate, Restart, Snapshot, Time, Waiting, annotation,
+    Cluster, Code, Color, Counts, Direction, Member, MemberStep, OnConfigChange, Operator, Outcome,
+    Plan, Pod, PodUpdate, Policy, Predicate, Restart, Snapshot, Time, Waiting, annotation,
     ended_recently,
 };
 use stayput_api::State;
@@ -172,8 +172,8 @@ pub(super) fn message(
             1 => ("1 node runs".to_owned(), "its"),
             many => (format!("{many} nodes run"), "their"),
         };
-        let what = match Operator::replacing(&snapshot.pods) {
-            Some(operator) => operator.replaces(),
+        let what = match Operator::replacing(snapshot) {
+            Some(operator) => operator.replaces(&snapshot.cluster),
             None => "request a restart".to_owned(),
         };
         let config = format!("{nodes} on another config than {their} sources have: {what}");
@@ -187,8 +187,22 @@ pub(super) fn message(
     if let Some(waiting) = told.filter(|_| is_idle) {
         return Some(waiting.message.to_string());
     }
-    let kept = snapshot.ledger.kept_phase.as_deref().filter(|_| is_idle);
+    if !is_idle {
+        return None;
+    }
+    let kept = snapshot.ledger.kept_phase.as_deref();
     kept.map(|phase| why_kept(&snapshot.cluster, phase))
+        .or_else(|| why_done(&snapshot.cluster, &snapshot.ledger))
+        .or_else(|| unread_objects(&snapshot.cluster))
+}
+
+/// Message that annotations on an object of an operator are not read, with the reason.
+fn unread_objects(cluster: &Cluster) -> Option<String> {
+    let mut objects = cluster.operator_objects.iter();
+    objects.find_map(|object| {
+        let why = &object.facts.as_ref().err()?.message;
+        Some(format!("annotations on {} are not read: {why}", object.describe()))
+    })
 }
 
 /// The update that brings a pod to the template that its owner wants, if it needs one.

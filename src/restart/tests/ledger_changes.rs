@@ -44,6 +44,12 @@ pub(crate) fn describe(old: &Ledger, new: &Ledger) -> Vec<String> {
             None => "no phase is kept any more".into(),
         });
     }
+    for (object, phase) in &new.operator_phases {
+        if old.operator_phases.get(object) != Some(phase) {
+            let phase = if phase.is_empty() { "no phase" } else { phase };
+            lines.push(format!("{object} has {phase}"));
+        }
+    }
     if old.still_shown_since != new.still_shown_since {
         lines.push("pods still show an old phase".into());
     }

@@ -2,6 +2,7 @@
 //! cargo test -p stayput-restart scenario` writes the pages again.
 
 mod command;
+mod operators;
 mod templates;
 mod wait;
 
@@ -264,8 +265,11 @@ scenarios! {
     queue_of_one // proves RESTART-50, RESTART-129
     queued_before_our_own // proves RESTART-50
     marker_is_gone // proves RESTART-46
+    operator_disables_rules // proves RESTART-166
+    operator_phase // proves RESTART-165
     operator_replaces // proves RESTART-151
     operator_replaces_before // proves RESTART-152
+    operator_replaces_meanwhile // proves RESTART-167
     operator_template // proves UPDATE-105
     operator_template_deleted // proves UPDATE-107
     operator_template_edited // proves UPDATE-105

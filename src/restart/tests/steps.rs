@@ -49,6 +49,19 @@ const REFUSED: &[Refused] = &[
         reported: Some(Reason::InputIgnored),
     },
     Refused {
+        step: "accept_operator_phases",
+        script: &[
+            "one node",
+            "eck makes the pods",
+            "operator: its object is read",
+            "run 1s",
+            "operator: annotate restart-phase stop",
+        ],
+        but: NOTHING_ELSE,
+        code: Code::InvalidInput,
+        reported: Some(Reason::InputIgnored),
+    },
+    Refused {
         step: "request_for_drift",
         script: &["one node", "change config logs-0 v2"],
         but: NOTHING_ELSE,

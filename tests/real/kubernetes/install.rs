@@ -103,7 +103,7 @@ fn can(admin: &Kubectl, what: &str, namespace: &str) -> bool {
     admin.attempt(&args, "").is_ok_and(|answer| answer == "yes")
 }
 
-const NEEDED: [&str; 17] = [
+const NEEDED: [&str; 23] = [
     "watch searchclusters.stayput.dev",
     "patch searchclusters.stayput.dev",
     "update searchclusters.stayput.dev --subresource=status",
@@ -115,6 +115,12 @@ const NEEDED: [&str; 17] = [
     "get configmaps",
     "get statefulsets.apps",
     "watch statefulsets.apps",
+    "get elasticsearches.elasticsearch.k8s.elastic.co",
+    "watch elasticsearches.elasticsearch.k8s.elastic.co",
+    "get opensearchclusters.opensearch.org",
+    "watch opensearchclusters.opensearch.org",
+    "get opensearchclusters.opensearch.opster.io",
+    "watch opensearchclusters.opensearch.opster.io",
     "get controllerrevisions.apps",
     "patch pods --subresource=resize",
     "list endpointslices.discovery.k8s.io",

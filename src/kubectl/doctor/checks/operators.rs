@@ -6,18 +6,12 @@ use kube::ResourceExt;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use stayput_kube_access::cluster::UpdateMode;
+use stayput_kube_access::operator_object::{PAUSED, has, is_pause_confirmed};
 use stayput_kube_access::pod::Owner;
 use stayput_restart::annotation;
+use stayput_restart::annotation::{ECK_MANAGED as MANAGED, ECK_PAUSE as PAUSE};
 
 use crate::doctor::{Facts, Finding};
-
-/// Annotation with which ECK edits no StatefulSet and restarts nothing, and goes on to renew
-/// certificates. ECK before 3.5 does not know it.
-const PAUSE: &str = "eck.k8s.elastic.co/pause-orchestration";
-/// The condition by which ECK confirms [`PAUSE`].
-const PAUSED: &str = "OrchestrationPaused";
-/// Annotation with which ECK does nothing at all.
-const MANAGED: &str = "eck.k8s.elastic.co/managed";
 
 /// Label of pods whose deletion `deploy/keep-pods` refuses.
 const KEEP_POD: &str = "stayput.dev/keep-pod";
@@ -155,7 +149,7 @@ struct Eck<'a> {
 
 impl Eck<'_> {
     fn is(&self, annotation: &str, value: &str) -> bool {
-        self.found.annotations().get(annotation).is_some_and(|it| it == value)
+        has(self.found, annotation, value)
     }
 
     fn finding(&self, code: &'static str, message: String, remedy: String) -> Finding {
@@ -196,10 +190,7 @@ impl Eck<'_> {
 
     /// The finding about ECK that was asked to pause.
     fn paused(&self) -> Option<Finding> {
-        let mut conditions =
-            self.found.data["status"]["conditions"].as_array().into_iter().flatten();
-        let is_confirmed = conditions.any(|one| one["type"] == PAUSED && one["status"] == "True");
-        if !is_confirmed {
+        if !is_pause_confirmed(self.found) {
             let message = format!(
                 "{PAUSE} is true, but ECK does not say that it is paused (condition {PAUSED}): ECK before 3.5 does \
                  not know it and restarts nodes by itself. Upgrade ECK; or let it do nothing at all for as long as \

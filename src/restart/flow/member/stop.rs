@@ -3,6 +3,7 @@
 //! The drain begins while the stop is prepared. The stop signal is sent as soon as Services send the node no
 //! requests any more; if that is unknown, the manager ends the drain by itself.
 
+use crate::flow::begin::operator_hold::OperatorHold;
 use crate::flow::engine::voting::hand_over;
 use crate::flow::engine::{is_limited_for, is_to_be_flushed, prepare};
 use crate::flow::member::give_back::{may_stop, why_not};
@@ -52,6 +53,11 @@ fn prepare_stop(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result
     }
     if let Some(why) = GiveBack::if_held(context, &restart.request) {
         return Err(Turn::GiveBack(why));
+    }
+    if let Err(Blocker { message: reason, .. }) =
+        OperatorHold::of(context, &restart.request).check(pod)
+    {
+        return Err(Turn::GiveBack(GiveBack { reason, by_rule: false }));
     }
     // The engine has failed together with its whole set: a stop costs nothing.
     let has_failed = context.failed_sets().whole_set_failed(pod);

@@ -90,8 +90,8 @@ fn how_requested(
     drifting: &[&Pod],
 ) -> Result<(Strategy, String), Blocker> {
     let changed = "its config has changed since it was started";
-    let message = if let Some(operator) = Operator::replacing(&context.snapshot.pods) {
-        format!("{changed}: {}", operator.replaces())
+    let message = if let Some(operator) = Operator::replacing(context.snapshot) {
+        format!("{changed}: {}", operator.replaces(&context.snapshot.cluster))
     } else if context.policy.on_config_change != OnConfigChange::None {
         return how(context, ledger, drifting);
     } else if let Ok(Some(change)) = needs_coordinated(context, ledger, drifting) {
@@ -211,7 +211,7 @@ pub(crate) fn bring_to_template(
     update: &PodUpdate,
 ) -> Changes {
     let mut changes = Changes::default();
-    if let Some(why) = why_not_allowed(context.policy, pod, update) {
+    if let Some(why) = why_not_allowed(context, pod, update) {
         changes.wait(&pod.uid, Code::PodNotStarted, why);
         return changes;
     }

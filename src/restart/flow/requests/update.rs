@@ -111,7 +111,7 @@ fn wanted_updates<'a>(
             changes.merge(bring_to_template(context, pod, not_started, update));
             continue;
         }
-        if let Some(why) = why_not_allowed(context.policy, pod, update) {
+        if let Some(why) = why_not_allowed(context, pod, update) {
             changes.wait(&pod.uid, Code::UpdateNotAllowed, why);
         } else if update.step == UpdateStep::Relabel && !context.snapshot.cluster.paused {
             changes.merge(relabel_at_once(pod, update));

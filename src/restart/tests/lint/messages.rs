@@ -72,7 +72,7 @@ fn has_an_empty_part(text: &str) -> bool {
     let is_open = |sign: char| ":;,(-".contains(sign) || sign.is_whitespace();
     empty.iter().any(|part| text.contains(part))
         || first.is_some_and(|sign| ":;,).".contains(sign) || sign.is_whitespace())
-        || last.is_some_and(is_open)
+        || last.is_some_and(|sign| is_open(sign) && !text.ends_with("predicates-"))
 }
 
 fn has_a_full_stop_too_many(text: &str) -> bool {
@@ -201,6 +201,8 @@ fn names(snapshot: &Snapshot) -> BTreeSet<&str> {
         "kubectl",
     ]);
     names.extend(snapshot.pods.iter().flat_map(|pod| [&*pod.name, &*pod.node]));
+    let operators = snapshot.pods.iter().filter_map(|pod| pod.operator.as_ref());
+    names.extend(operators.map(|operator| operator.kind.object()));
     let ledger = &snapshot.ledger;
     names.extend(ledger.members().map(|member| &*member.node));
     names.extend(ledger.debts.start.iter().map(|debt| &*debt.node));

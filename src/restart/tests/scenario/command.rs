@@ -1,6 +1,6 @@
 //! The lines of a script, one command each.
 
-use super::{templates, wait};
+use super::{operators, templates, wait};
 use crate::late_requests::record_reason;
 use crate::tests::driver::{ActionFate, Driver};
 use crate::tests::world::engine::id_of;
@@ -149,6 +149,7 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
                 pod.operator = Some(Operator { kind, object, replaces_pods: false });
             }
         }
+        ["operator:", ref words @ ..] => operators::carry_out(driver, words),
         ["another", "client", "deletes", "shutdown", "records"] => {
             driver.world.engine.loses_records = true;
         }
@@ -282,7 +283,7 @@ fn written(value: &str) -> Option<&str> {
     (value != "-").then_some(value)
 }
 
-fn full(key: &str) -> String {
+pub(super) fn full(key: &str) -> String {
     let known = annotation::ALL.into_iter().find(|known| known.rsplit('/').next() == Some(key));
     known.unwrap_or_else(|| panic!("no annotation of ours: {key}")).to_owned()
 }

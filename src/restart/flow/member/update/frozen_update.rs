@@ -26,13 +26,24 @@ pub(crate) fn planned_update<'a>(
     pod: &'a Pod,
 ) -> Option<&'a PodUpdate> {
     let update = pod.update.as_ref().ok()?.as_ref()?;
-    let is_allowed =
-        update.step.is_of_a_restart() && why_not_allowed(policy, pod, update).is_none();
+    let is_allowed = update.step.is_of_a_restart() && is_allowed(policy, pod, update);
     (is_allowed && strategy != Strategy::Coordinated).then_some(update)
 }
 
+/// True if the policy allows the step, and the apiserver the change of the pod.
+fn is_allowed(policy: &Policy, pod: &Pod, update: &PodUpdate) -> bool {
+    let replaces = update.step == UpdateStep::Replace;
+    let refused = if replaces { &pod.undeletable } else { &pod.unchangeable };
+    policy.update.contains(&update.step) && refused.is_none()
+}
+
 /// Reason why the update of a pod is not carried out, if it may not be, and what to do about it.
-pub(crate) fn why_not_allowed(policy: &Policy, pod: &Pod, update: &PodUpdate) -> Option<String> {
+pub(crate) fn why_not_allowed(
+    context: &Context<'_>,
+    pod: &Pod,
+    update: &PodUpdate,
+) -> Option<String> {
+    let Context { snapshot, policy, .. } = context;
     let (step, fields) = (update.step.name(), update.fields());
     let what = if update.from == update.to {
         "the content of its Secrets and ConfigMaps"
@@ -40,9 +51,13 @@ pub(crate) fn why_not_allowed(policy: &Policy, pod: &Pod, update: &PodUpdate) ->
         "its pod template"
     };
     if !policy.update.contains(&update.step) {
+        let otherwise = match &pod.operator {
+            Some(operator) => format!("; {}", operator.remedy(&snapshot.cluster)),
+            None => ", or delete the pod yourself".to_owned(),
+        };
         return Some(format!(
             "{what} has changed and needs the step {step}, which spec.update.allow does not \
-             have: add it there, or delete the pod yourself ({fields})"
+             have: add it there{otherwise} ({fields})"
         ));
     }
     if let Some(why) = pod.unchangeable.as_ref().filter(|_| update.step != UpdateStep::Replace) {
@@ -136,7 +151,7 @@ pub(crate) fn why_left_out(
         return Some("its pod needs no update");
     }
     if let Ok(Some(update)) = &pod.update
-        && why_not_allowed(context.policy, pod, update).is_some()
+        && !is_allowed(context.policy, pod, update)
     {
         return Some("the step that its template needs is not allowed");
     }
@@ -172,7 +187,7 @@ pub(crate) fn refresh(view: &TurnView<'_, '_>, pod: &Pod) -> Result<(), Turn> {
     }
     if now.is_none() && is_for_updates(restart) {
         let update = pod.update.as_ref().ok().and_then(Option::as_ref);
-        let not_allowed = update.and_then(|update| why_not_allowed(context.policy, pod, update));
+        let not_allowed = update.and_then(|update| why_not_allowed(context, pod, update));
         let as_it_is = || "its pod needs no update any more".to_owned();
         let reason = not_allowed.unwrap_or_else(as_it_is);
         return Err(Turn::GiveBack(GiveBack { reason, by_rule: false }));
