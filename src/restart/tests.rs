@@ -2,6 +2,7 @@
 //! properties under faults; and tests of the formats.
 
 mod changes_to_come;
+mod deleted_records;
 pub(crate) mod driver;
 mod failed_sets;
 mod first_status;

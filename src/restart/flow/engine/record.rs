@@ -1,7 +1,7 @@
 //! The engine's own node-shutdown record of a node that will be back soon, where the engine
 //! supports it.
 
-use crate::changes::{Check, refuse};
+use crate::changes::{Changes, Check, refuse};
 use crate::context::Context;
 use crate::flow::member::update::phases;
 use crate::flow::observed::has_joined;
@@ -95,22 +95,40 @@ pub(crate) fn tell_lost_record(view: &TurnView<'_, '_>, turn: Turn) -> Turn {
     Turn::Act(changes, blocker)
 }
 
+/// Time after which a record that was set and is not there counts as deleted, in milliseconds.
+const UNTIL_TOLD: u64 = 10_000;
+
+/// The turn that sets the record. If the indices were flushed, which is done together with that, it was set before:
+/// then another client deletes it.
+fn put(view: &TurnView<'_, '_>, debt: &RecordDebt) -> Turn {
+    let TurnView { context, restart, member, .. } = *view;
+    let action = Action::PutRecord {
+        node_id: debt.node_id.clone(),
+        reason: record_reason(context.index.cluster(), &restart.request.id),
+        allocation_delay: phases(member) * context.policy.phase_timeout,
+    };
+    let was_set = context.snapshot.flushed.contains(&member.node);
+    if !was_set || context.snapshot.now.since(member.since) < UNTIL_TOLD {
+        let message = "its restart is being announced to the engine";
+        return Turn::act_and_wait(action, Code::Preparing, message);
+    }
+    let message = format!(
+        "another client deletes the shutdown record of {} whenever it is set: find that client and pause it",
+        member.node
+    );
+    let mut changes = Changes::action(action);
+    changes.event(Some(&member.pod_uid), Reason::ForeignController, message.clone());
+    Turn::Act(Box::new(changes), Some(Blocker { code: Code::ForeignController, message }))
+}
+
 /// Creates the record before the stop, and waits until the engine has prepared for the restart.
 pub(crate) fn announce(view: &TurnView<'_, '_>) -> Result<(), Turn> {
-    let TurnView { context, ledger, restart, member, .. } = *view;
+    let TurnView { context, ledger, member, .. } = *view;
     let Some(debt) = record_debt(ledger, member) else { return Ok(()) };
     let cluster = context.index.cluster();
     let record = records(context)?.iter().find(|record| record.node_id == debt.node_id);
     Err(match record {
-        None => Turn::act_and_wait(
-            Action::PutRecord {
-                node_id: debt.node_id.clone(),
-                reason: record_reason(cluster, &restart.request.id),
-                allocation_delay: phases(member) * context.policy.phase_timeout,
-            },
-            Code::Preparing,
-            "its restart is being announced to the engine",
-        ),
+        None => put(view, debt),
         Some(record) if !(debt.is_about(record, cluster) && record.is_restart) => wait(
             Code::ForeignController,
             format!(
