@@ -1,5 +1,5 @@
 //! What the kubelet does with containers: one that has ended, or whose image is another, is made
-//! anew in the same pod.
+//! anew in the same pod. A file shows an annotation of the pod.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
+use stayput_restart::annotation::ENVIRONMENT;
 use tokio::task::JoinHandle;
 
 use super::fixture::{Fixture, NODES};
@@ -56,12 +57,15 @@ async fn look(
         // Whoever made the pod has started its manager.
         known.remove(name);
     }
+    let annotations = pod.metadata.annotations.unwrap_or_default();
+    let environment = annotations.get(ENVIRONMENT).cloned().unwrap_or_default();
     let image = pod.spec.and_then(|spec| spec.containers.first()?.image.clone());
     let image = image.unwrap_or_default();
     let (_, before, number) = known.get(name).cloned().unwrap_or((None, image.clone(), 0));
     let is_new = {
         let mut managers = managers.lock().expect("a lock");
         let manager = managers.get_mut(name).expect("a manager");
+        manager.show(&environment);
         let is_over = manager.has_ended() || image != before;
         if is_over {
             manager.renew();

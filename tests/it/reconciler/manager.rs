@@ -55,6 +55,16 @@ impl Manager {
         self.config.write(&payload([("elasticsearch.yml", settings)]));
     }
 
+    /// Updates the file with variables of the engine, as the kubelet does for a changed annotation.
+    pub(super) fn show(&self, environment: &str) {
+        let file = self.path("environment");
+        if fs::read_to_string(&file).unwrap_or_default() != environment {
+            let next = self.path("environment.next");
+            fs::write(&next, environment).expect("a file");
+            fs::rename(next, file).expect("a file");
+        }
+    }
+
     /// Starts it.
     pub(super) fn start(&mut self, pki: &Pki, options: &[String]) {
         self.started_with = ([pki.file("cert"), pki.file("key")], options.to_vec());
@@ -108,6 +118,8 @@ impl Manager {
             .arg("--ready")
             .arg(format!("http://{}:9200/", self.address))
             .arg("--keep-last-good")
+            .arg("--environment")
+            .arg(self.path("environment"))
             .arg("--stage")
             .arg(format!("{}={}", path(&self.path("config")), path(&self.path("staged"))))
             .args(options)

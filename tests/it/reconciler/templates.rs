@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
+use stayput_restart::annotation::ENVIRONMENT;
 use stayput_restart::{Ledger, Outcome};
 use stayput_standin::apiserver::{Asked, Fault, How};
 
@@ -28,6 +29,11 @@ struct Set<'a> {
 impl<'a> Set<'a> {
     /// A set that owns the pods and was never edited.
     async fn new(fixture: &'a Fixture, strategy: &str) -> Self {
+        Self::of(fixture, strategy, template("search", "hot")).await
+    }
+
+    /// The same with this template.
+    async fn of(fixture: &'a Fixture, strategy: &str, template: Value) -> Self {
         let mut set = Self { fixture, edits: 0 };
         let object = json!({
             "metadata": {"name": "logs"},
@@ -35,11 +41,11 @@ impl<'a> Set<'a> {
                 "replicas": 3, "serviceName": "logs",
                 "selector": {"matchLabels": {"app": "logs"}},
                 "updateStrategy": {"type": strategy},
-                "template": template("search", "hot"),
+                "template": template,
             },
         });
         let made: StatefulSet = fixture.create(object).await;
-        set.edit(template("search", "hot")).await;
+        set.edit(template).await;
         let owner = json!([{
             "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "logs",
             "uid": made.metadata.uid, "controller": true,
@@ -199,6 +205,44 @@ async fn labels_and_an_image_come_to_the_pods_that_exist() {
     let deleted = |asked: &Asked| asked.verb == "delete" && asked.resource == "pods";
     assert_eq!(fixture.server.counts().matching(deleted), 0);
     assert_eq!(program.end().await, Some(0));
+    containers.end();
+}
+
+#[tokio::test] // proves UPDATE-112
+async fn the_value_of_a_variable_comes_to_the_containers_that_exist() {
+    let fixture = Fixture::new("").await;
+    let containers = Containers::run(&fixture).await;
+    let with = |value: Option<&str>| {
+        let mut template = template("search", "hot");
+        let variables = template["spec"]["containers"][0]["env"].as_array_mut().expect("a list");
+        variables.push(json!({"name": "STAYPUT_ENVIRONMENT", "value": "/stayput/environment"}));
+        variables.extend(value.map(|value| json!({"name": "TEAM", "value": value})));
+        template
+    };
+    let mut set = Set::of(&fixture, "OnDelete", with(None)).await;
+    fixture.respec(json!({"update": {"mode": "inPlace"}})).await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    let (first, managers) = (pods(&fixture).await, fixture.processes());
+    for value in [Some("search"), Some("two words"), None] {
+        let revision = set.edit(with(value)).await;
+        set.until_all_have(&revision).await;
+        for name in NODES {
+            let engine = fixture.with(name, |manager| manager.engine()).expect("it runs");
+            let variables = std::fs::read_to_string(format!("/proc/{engine}/environ"));
+            let variables = variables.expect("it may be read");
+            let mut variables = variables.split('\0');
+            assert_eq!(variables.find_map(|one| one.strip_prefix("TEAM=")), value, "{name}");
+            let annotations = fixture.pod(name).await.metadata.annotations.unwrap_or_default();
+            let given = value.map(|value| json!({"TEAM": value}).to_string());
+            assert_eq!(annotations.get(ENVIRONMENT), given.as_ref(), "{name}");
+        }
+    }
+    assert_eq!(pods(&fixture).await, first, "every pod and its container stay");
+    for (name, (manager, _)) in fixture.processes() {
+        assert_eq!(manager, managers[&name].0, "the manager of {name} goes on");
+    }
+    reconciler.end().await;
     containers.end();
 }
 
