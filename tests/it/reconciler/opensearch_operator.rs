@@ -1,6 +1,7 @@
 //! Beside the OpenSearch operator: its decisions are played by a stand-in, which looks when the test says so, and in
 //! one test all the time.
 
+mod paused;
 mod set;
 
 use std::sync::{Arc, Mutex};
