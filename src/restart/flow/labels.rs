@@ -63,7 +63,8 @@ impl<'p> Place<'p> {
         let mut under_way = ledger.under_way();
         let is_busy =
             ledger.owes_start(&pod.uid) || under_way.any(|member| member.pod_uid == pod.uid);
-        let is_over = context.snapshot.cluster.deleting || context.policy.update.is_empty();
+        let cluster = &context.snapshot.cluster;
+        let is_over = cluster.deleting || context.policy.update.is_empty();
         let unless_busy = |place| if is_busy { Self::Stays } else { place };
         let Ok(Some(update)) = &pod.update else {
             return if is_over { unless_busy(Self::Back) } else { Self::Stays };
@@ -75,8 +76,11 @@ impl<'p> Place<'p> {
             UpdateStep::Restart | UpdateStep::Container | UpdateStep::Resize => {
                 if pod.operator.is_some() { Self::Ahead(update) } else { Self::Stays }
             }
-            // The template was put back: without a turn, this comes as the pod's only change.
-            UpdateStep::Relabel if is_busy && pod.ahead.is_some() => Self::Ahead(update),
+            // Otherwise this comes as the pod's only change, and at once. Until a cluster is resumed, and in a turn,
+            // only the label keeps the operator from deleting the pod.
+            UpdateStep::Relabel if pod.operator.is_some() && (is_busy || cluster.paused) => {
+                Self::Ahead(update)
+            }
             UpdateStep::None | UpdateStep::Relabel => Self::Stays,
             UpdateStep::Replace | UpdateStep::Move => unless_busy(Self::Back),
         }

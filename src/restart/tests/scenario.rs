@@ -275,6 +275,7 @@ scenarios! {
     operator_template_edited // proves UPDATE-105
     operator_template_given_up // proves UPDATE-106
     operator_template_off // proves UPDATE-107
+    operator_template_paused // proves UPDATE-104
     operator_template_opensearch // proves UPDATE-108
     queued_for_the_last_node // proves RESTART-144
     record_deleted // proves RESTART-125
