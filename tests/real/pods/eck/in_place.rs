@@ -1,6 +1,8 @@
 //! What a person edits in an `Elasticsearch` arrives in the same pods: as `docs/operators.md` says, word for word,
 //! and while ECK or the reconciler is killed.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::edits::{Edits, Engine};
@@ -153,11 +155,11 @@ impl Stage {
         });
     }
 
-    /// Waits until a node has left for its restart.
-    pub(super) fn until_one_is_stopped(&self) {
+    /// Waits until a node has left for its restart; returns the names of the others.
+    pub(super) fn until_one_is_stopped(&self) -> BTreeSet<String> {
         eventually_briefly("a node is stopped", || {
-            let health = self.ask("_cluster/health?local=true")?;
-            (health["number_of_nodes"] == self.nodes - 1).then_some(())
-        });
+            let names: BTreeSet<String> = self.started().into_keys().collect();
+            (names.len() == self.nodes - 1).then_some(names)
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! What happens while an edit is carried out.
 
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -87,14 +87,22 @@ impl Edits {
         self.assert_setting(BUFFER, "16%");
     }
 
-    /// Edits a setting, and does something once the first node is stopped for it: all pods are those from before.
+    /// Edits a setting, and does something once the first node is stopped for it. Its pod is not ready then: if ECK
+    /// sees another revision before its label is changed, it deletes the pod, whatever its budget is. The
+    /// others are the pods from before.
     fn in_the_middle(&mut self, what: &str, value: &str, then: impl FnOnce(&Stage)) {
-        let written = self.clients.written();
+        let (written, began) = (self.clients.written(), Instant::now());
         self.stage.set(BUFFER, value);
-        self.stage.until_one_is_stopped();
+        let others = self.stage.until_one_is_stopped();
         then(&self.stage);
-        assert_same_pods(&self.settle());
-        println!("{what} in the middle");
+        let (same, down): (Vec<_>, Vec<_>) =
+            self.settle().into_iter().partition(|(was, _)| others.contains(&was.pod.name));
+        self.stage.meet_new_pods();
+        assert_same_pods(&same);
+        let replaced = down.iter().filter(|(was, is)| is.pod.uid != was.pod.uid).count();
+        assert!(down.iter().all(|(was, is)| is.pod.claim == was.pod.claim), "{down:#?}");
+        let took = began.elapsed().as_millis();
+        println!("{what} in the middle: {took} ms; ECK has replaced {replaced} that was down");
         assert!(self.clients.written() > written, "nothing was written meanwhile");
     }
 }
