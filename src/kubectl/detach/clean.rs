@@ -74,8 +74,10 @@ pub(crate) async fn pods(
 /// The patch that removes stayput's annotations, if there are any. With the one that names the revision of the
 /// pod goes the label that is ahead of it.
 pub(crate) fn removal(annotations: &BTreeMap<String, String>) -> Option<Value> {
-    // That one is ECK's, and belongs on a SearchCluster.
-    let ours = annotation::ALL.iter().filter(|key| **key != annotation::DISABLE);
+    // The first one is ECK's, and belongs on a SearchCluster. By the second one the manager, which stays, gives its
+    // engine variables at each start.
+    let stays = [annotation::DISABLE, annotation::ENVIRONMENT];
+    let ours = annotation::ALL.iter().filter(|key| !stays.contains(key));
     let there: serde_json::Map<String, Value> = ours
         .filter(|key| annotations.contains_key(**key))
         .map(|key| ((*key).to_owned(), Value::Null))

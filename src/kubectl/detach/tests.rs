@@ -185,7 +185,9 @@ fn only_ours_is_taken_off() {
     let annotations = |all: &[(&str, &str)]| -> BTreeMap<String, String> {
         all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     };
-    let pod = annotations(&[("stayput.dev/last-restart", "{}"), ("team", "a")]);
+    // The manager stays, and goes on to give its engine these variables.
+    let variables = ("stayput.dev/environment", r#"{"TEAM": "a"}"#);
+    let pod = annotations(&[("stayput.dev/last-restart", "{}"), ("team", "a"), variables]);
     let expected = json!({"metadata": {"annotations": {"stayput.dev/last-restart": null}}});
     assert_eq!(removal(&pod), Some(expected));
     assert_eq!(removal(&annotations(&[("team", "a")])), None);
