@@ -196,7 +196,7 @@ fn revision(now: &str, wanted: &str) -> Option<(String, Change)> {
         .then(|| (REVISION_LABEL.to_owned(), Change { seen, wanted: Some(wanted.to_owned()) }))
 }
 
-/// The change of the annotation with the revision that the pod was made from; none if the pod has the wanted value.
+/// The change of the annotation with the revision that the pod was made from, unless the pod has the wanted value.
 fn actual_revision(pod: &Pod, wanted: Option<String>) -> Option<(String, Change)> {
     let seen = pod.annotations.get(ACTUAL_REVISION).cloned();
     (seen != wanted).then(|| (ACTUAL_REVISION.to_owned(), Change { seen, wanted }))
