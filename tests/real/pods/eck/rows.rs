@@ -12,7 +12,7 @@ use super::edits::{Edits, Engine};
 use super::stage::Stage;
 use crate::support::wait::eventually;
 
-#[test] // proves UPDATE-93, UPDATE-94, UPDATE-95, UPDATE-96
+#[test]
 #[ignore = "a quarter of an hour; CONTRIBUTING.md"]
 fn what_a_person_edits_beside_eck_row_by_row() {
     const TEST: &str = "pods::eck::rows::what_a_person_edits_beside_eck_row_by_row";
