@@ -15,18 +15,17 @@ async fn while_paused_an_edit_is_read_and_taken_back_before_anything_happens() {
     beside.fixture.until_seen().await;
     let (before, processes) = (beside.controller.pods().await, beside.fixture.processes());
     beside.edit_config("second").await;
-    beside.until_all_are("ahead", true).await;
-    beside.until_content().await;
+    beside.until_all_are_labelled().await;
     let diff = run(&beside.fixture, "diff logs").await.stdout;
     assert_eq!(diff.matches("container ").count(), before.len(), "{diff}");
 
+    // Back again: for nobody there is anything to do.
     beside.edit_config("first").await;
-    beside.until_all_are("as they were", false).await;
-    beside.until_content().await;
+    beside.until_all_are_labelled().await;
     assert_eq!(beside.fixture.processes(), processes, "every process goes on");
 
     beside.edit_config("third").await;
-    beside.until_all_are("ahead", true).await;
+    beside.until_all_are_labelled().await;
     beside.fixture.respec(json!({"paused": false})).await;
     beside.until_done().await;
     beside.until_content().await;
@@ -37,15 +36,15 @@ async fn while_paused_an_edit_is_read_and_taken_back_before_anything_happens() {
 }
 
 impl Beside {
-    /// Lets the set's controller see the edit, and waits until all labels name its revision.
-    async fn until_all_are(&self, what: &str, is_ahead: bool) {
+    /// Lets the set's controller see the edit, and waits until all labels name its revision: here another one each
+    /// time, also where an edit is taken back.
+    async fn until_all_are_labelled(&self) {
         let revision = self.controller.see().await;
-        eventually(&format!("all pods are {what}"), async || {
+        eventually("all labels follow the edit", async || {
             let pods = self.controller.pods().await;
-            let is_so =
-                |pod: &super::set::FoundPod| pod.revision == revision && pod.is_ahead == is_ahead;
-            pods.values().all(is_so).then_some(())
+            pods.values().all(|pod| pod.revision == revision).then_some(())
         })
         .await;
+        self.until_content().await;
     }
 }
