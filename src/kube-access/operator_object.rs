@@ -31,7 +31,7 @@ pub fn facts(object: &DynamicObject) -> OperatorFacts {
     }
 }
 
-/// What the operator does for an object. Only ECK can be told to do nothing, and only ECK from 3.5 on, which says
+/// State of the operator for an object. Only ECK can be told to do nothing, and only ECK from 3.5 on, which says
 /// so, can be paused.
 fn state(object: &DynamicObject) -> OperatorState {
     if has(object, annotation::ECK_MANAGED, "false") {

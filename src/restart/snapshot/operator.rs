@@ -114,7 +114,7 @@ pub struct OperatorFacts {
     pub state: OperatorState,
 }
 
-/// What an operator does for an object.
+/// State of an operator for an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OperatorState {
@@ -138,7 +138,7 @@ impl OperatorState {
 pub(crate) enum Replacement {
     /// One after the other.
     EachPod,
-    /// Those that are not ready.
+    /// Pods that are not ready.
     UnreadyPods,
     /// No pod before a person resumes the operator.
     NoPod,
@@ -193,7 +193,7 @@ impl Operator {
         found.facts.as_ref().ok()
     }
 
-    /// What the operator does with its pods, which have an older revision than it wants, and what people have to
+    /// Message about what the operator does with its pods, which have an older revision than it wants, and what people have to
     /// do.
     pub(crate) fn replaces(&self, cluster: &Cluster) -> String {
         let (name, object) = (self.name(), self.describe_object());

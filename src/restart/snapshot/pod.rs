@@ -76,7 +76,7 @@ pub struct Pod {
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Option<PodUpdate>>")]
     pub update: Known<Option<PodUpdate>>,
-    /// Its label, if that names another revision than it was made from.
+    /// Label of the pod, if that names another revision than the pod was made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ahead: Option<Box<LabelAhead>>,
     /// The parts of its spec and status that an update needs, if templates are carried out here.

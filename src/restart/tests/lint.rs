@@ -6,6 +6,7 @@ mod down;
 mod drains;
 mod engine_calls;
 mod facts;
+mod labels;
 mod ledger_writes;
 mod left_out;
 mod members;
@@ -36,7 +37,7 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
             Action::Stop { uid, sequence, resume, exit, .. } => {
                 updates::fits(&facts, uid, &mut wrong);
                 updates::exit(&facts, uid, *sequence, *exit, &mut wrong);
-                updates::stop(&facts, uid, &mut wrong);
+                labels::stop(&facts, uid, &mut wrong);
                 requests::stop(&facts, plan, uid, *sequence, &mut wrong);
                 requests::resume(&facts, uid, *sequence, resume.as_ref(), &mut wrong);
             }

@@ -1,19 +1,16 @@
 //! The only result of a step that is refused is the reason to wait.
 
+mod waits;
+
 use std::collections::BTreeSet;
 
-use proptest::prelude::*;
-
-use super::properties::{always_the_same, case, snapshots};
 use super::scenario::moment;
-use crate::changes::Changes;
-use crate::changes::{Draft, PlanStep, Run};
+use crate::changes::{Changes, Draft, PlanStep, Run};
 use crate::context::Context;
 use crate::flow::{each_step, names};
-use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
     AllocationBefore, AllocationDebt, Code, Direction, ExclusionDebt, Ledger, Marker, Outcome,
-    PodPatch, PodUpdate, Reason, RecordDebt, Snapshot, StartDebt, Unknown, UpdateStep,
+    PodPatch, PodUpdate, Reason, RecordDebt, Snapshot, StartDebt, UpdateStep,
 };
 use stayput_api::ConfigChoice;
 
@@ -451,55 +448,4 @@ fn of_a_coordinated_step_that_turns_back_nothing_else_is_left() {
         assert!(all[0].actions.is_empty() && all[0].patches.is_empty());
     });
     assert!(taken);
-}
-
-/// What contradicts that a pod waits, in the changes of one call of a step.
-fn contradictions(changes: &Changes) -> Vec<String> {
-    let turns_back = changes.ledger.contains(&RestartChange::SetDirection(Direction::Back).into());
-    if turns_back {
-        return Vec::new();
-    }
-    let mut found = Vec::new();
-    for wait in changes.waits.iter().filter(|wait| wait.code.blocks()) {
-        let Some(uid) = wait.pod.as_deref() else { continue };
-        let is_changed = changes.ledger.iter().any(|change| match change {
-            LedgerChange::Restart(RestartChange::SetMember { member, .. }) => member.pod_uid == uid,
-            LedgerChange::AddKeptStopped(kept) => kept.pod_uid == uid,
-            _ => false,
-        });
-        let is_asked = changes.actions.iter().any(|action| action.pod() == Some(uid));
-        let is_patched = changes.patches.iter().any(|(patched, _)| patched == uid);
-        let reports = [Reason::RestartSkipped, Reason::InputIgnored, Reason::ForeignController];
-        let is_reported = changes
-            .events
-            .iter()
-            .any(|event| event.pod.as_deref() == Some(uid) && !reports.contains(&event.reason));
-        if is_changed || is_asked || is_patched || is_reported {
-            found.push(format!("{wait:?} in {changes:#?}"));
-        }
-    }
-    found
-}
-
-proptest! {
-    #![proptest_config(always_the_same(6))]
-
-    #[test]
-    fn whoever_waits_is_not_changed(case in case(), hidden in 0_usize..32) {
-        let (driver, seen) = snapshots(&case);
-        for mut snapshot in seen {
-            for (at, pod) in snapshot.pods.iter_mut().enumerate() {
-                if hidden & (1 << at) != 0 {
-                    pod.manager = Err(Unknown { message: "not this time".into() });
-                }
-            }
-            let context = Context::new(&snapshot, &driver.policy);
-            let mut found = Vec::new();
-            each_step(&mut Draft::new(&context), |draft, step| {
-                let all = changes_of(draft, step);
-                found.extend(all.iter().flat_map(contradictions));
-            });
-            prop_assert!(found.is_empty(), "{}", found.join("\n"));
-        }
-    }
 }

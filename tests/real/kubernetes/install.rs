@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-
 use stayput_restart::annotation;
 
 use super::plain_set::plain_set;
@@ -25,10 +24,8 @@ fn applied(kubectl: &Kubectl, option: &str, path: &Path) -> String {
 
 #[test] // proves RESTART-4, RESTART-105, RESTART-155, UPDATE-8, UPDATE-54, UPDATE-18, DECLARE-17, MANIFEST-28, MANIFEST-32, MANIFEST-33, OPERATE-12
 fn installed_with_one_command() {
-    let server = match ApiServer::start() {
-        Ok(server) => server,
-        Err(why) => return skip("kubernetes::install::installed_with_one_command", &why),
-    };
+    const TEST: &str = "kubernetes::install::installed_with_one_command";
+    let Ok(server) = ApiServer::start().map_err(|why| skip(TEST, &why)) else { return };
     let admin = server.admin();
     applied(admin, "-k", &deploy());
     let name = "customresourcedefinition/searchclusters.stayput.dev";

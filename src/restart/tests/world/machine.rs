@@ -454,6 +454,7 @@ impl Machine {
     /// The part of `GET /es/status` that decisions need.
     pub(crate) fn status(&self, now: u64) -> Manager {
         let run = self.life.run();
+        let is_up = self.up(now).is_some() && !self.is_silent() && !self.is_draining();
         Manager {
             version: "0.1.0".into(),
             upgraded_from: None,
@@ -462,12 +463,7 @@ impl Machine {
             desired: self.life.desired(),
             state: self.life.state(),
             draining: self.is_draining(),
-            ready: Some(
-                self.up(now).is_some()
-                    && !self.is_silent()
-                    && !self.is_draining()
-                    && self.life.state() == stayput_api::State::Running,
-            ),
+            ready: Some(is_up && self.life.state() == stayput_api::State::Running),
             sequence: self.life.intent().fencing.sequence,
             last_request: self.life.last_request().map(|last| LastRequest {
                 sequence: last.sequence,
