@@ -6,13 +6,15 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::ListParams;
-use kube::core::{ApiResource, GroupVersionKind, Selector};
+use kube::core::Selector;
 use serde::Serialize;
 use serde_json::{Value, json};
 use stayput_certificates::names::SecretNames;
 use stayput_inject::{EngineFound, Reachability};
 use stayput_kube_access::cluster::{SearchCluster, UpdateMode, allows};
+use stayput_kube_access::operator_object::api_resource;
 use stayput_kube_access::stateful_set::Set;
+use stayput_restart::OperatorKind;
 
 use crate::apiserver::ApiError;
 use crate::args::InitArgs;
@@ -167,7 +169,7 @@ async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<SelectedPods>, 
         )));
     }
     for operator in &OPERATORS {
-        let label = operator.label;
+        let label = operator.kind.label();
         let pod = pod_with(session, &format!("{label}={}", args.cluster)).await?;
         if let Some(pod) = pod {
             let selector = by_labels(BTreeMap::from([(label.to_owned(), args.cluster.clone())]));
@@ -189,7 +191,7 @@ async fn has_tls(
     operator: &Operator,
     name: &str,
 ) -> Result<Option<bool>, ApiError> {
-    let objects = session.api().dynamic(&operator.api_resource(), &session.namespace);
+    let objects = session.api().dynamic(&api_resource(operator.kind), &session.namespace);
     match objects.find(name).await {
         Ok(object) => Ok(object.and_then(|object| stayput_inject::has_tls(&json!(object)))),
         Err(error) if error.is_permanent() => Ok(None),
@@ -250,12 +252,9 @@ async fn next(
 /// One operator, in one of its versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Operator {
-    group: &'static str,
-    kind: &'static str,
+    kind: OperatorKind,
     /// Resource name of the operator's objects in RBAC rules and for kubectl.
     resource: &'static str,
-    /// Label of the operator's pods with the name of their cluster.
-    label: &'static str,
     /// The Secret with the credentials of the user that may do everything, behind the name of the cluster.
     credentials: &'static str,
     /// The Secret with the CA of the engine's certificates, behind the name of the cluster.
@@ -265,10 +264,8 @@ struct Operator {
 }
 
 const OPENSEARCH: Operator = Operator {
-    group: "opensearch.org",
-    kind: "OpenSearchCluster",
+    kind: OperatorKind::OpenSearch,
     resource: "opensearchclusters.opensearch.org",
-    label: "opensearch.org/opensearch-cluster",
     credentials: "-admin-password",
     authority: "-ca",
     server: "",
@@ -276,36 +273,25 @@ const OPENSEARCH: Operator = Operator {
 
 const OPERATORS: [Operator; 3] = [
     Operator {
-        group: "elasticsearch.k8s.elastic.co",
-        kind: "Elasticsearch",
+        kind: OperatorKind::Eck,
         resource: "elasticsearches.elasticsearch.k8s.elastic.co",
-        label: "elasticsearch.k8s.elastic.co/cluster-name",
         credentials: "-es-elastic-user",
         authority: "-es-http-certs-public",
         server: "-es-http",
     },
     OPENSEARCH,
-    // Before 3.0.
     Operator {
-        group: "opensearch.opster.io",
+        kind: OperatorKind::Opster,
         resource: "opensearchclusters.opensearch.opster.io",
-        label: "opster.io/opensearch-cluster",
         ..OPENSEARCH
     },
 ];
 
 impl Operator {
-    /// The kind of the object from which the operator makes a cluster.
-    fn api_resource(&self) -> ApiResource {
-        let plural = self.resource.split('.').next().unwrap_or_default();
-        let kind = GroupVersionKind::gvk(self.group, "v1", self.kind);
-        ApiResource::from_gvk_with_plural(&kind, plural)
-    }
-
     /// The commands, for once, after which edits of the operator's object are carried out in place. ECK deletes no pod
     /// with this budget, so it has to have made those with the manager before.
     fn in_place(&self, namespace: &str, name: &str) -> String {
-        let Self { kind, resource, .. } = self;
+        let Self { kind, resource, .. } = *self;
         let patch = |resource: &str, spec: Value| {
             let spec = json!({ "spec": spec });
             format!(
@@ -313,10 +299,11 @@ impl Operator {
             )
         };
         let budget = json!({ "updateStrategy": { "changeBudget": { "maxUnavailable": 0 } } });
-        let first = (self.kind == "Elasticsearch").then(|| patch(resource, budget) + " and ");
+        let first = (kind == OperatorKind::Eck).then(|| patch(resource, budget) + " and ");
         let mode = patch("searchcluster", json!({ "update": { "mode": "inPlace" } }));
         format!(
-            "to have edits of {kind} {name} carried out in the same pods, once all of them have the manager: {}{mode}",
+            "to have edits of {} {name} carried out in the same pods, once all of them have the manager: {}{mode}",
+            kind.object(),
             first.unwrap_or_default()
         )
     }
@@ -401,7 +388,7 @@ mod tests {
         let document = include_str!("../../../docs/operators.md");
         for operator in OPERATORS {
             for name in [
-                format!("`{}: logs`", operator.label),
+                format!("`{}: logs`", operator.kind.label()),
                 format!("`logs{}`", operator.credentials),
                 format!("`logs{}`", operator.authority),
                 format!("`logs{}`", operator.server),
