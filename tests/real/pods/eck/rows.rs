@@ -21,10 +21,6 @@ fn what_a_person_edits_beside_eck_row_by_row() {
     let mut edits = Edits::begin(stage);
     let rows: [fn(&mut Edits); 13] = [
         Edits::label,
-        Edits::set_back_in_the_middle,
-        Edits::edited_again_in_the_middle,
-        Edits::another_budget_in_the_middle,
-        Edits::wrong_and_repaired,
         Edits::search_cluster_deleted_in_the_middle,
         Edits::eck_with_other_defaults,
         Edits::count_up_and_down,
@@ -33,6 +29,10 @@ fn what_a_person_edits_beside_eck_row_by_row() {
         Edits::another_secure_setting,
         Edits::image_left_to_eck,
         Edits::phase_on_the_elasticsearch,
+        Edits::wrong_and_repaired,
+        Edits::set_back_in_the_middle,
+        Edits::edited_again_in_the_middle,
+        Edits::another_budget_in_the_middle,
     ];
     for row in rows {
         row(&mut edits);

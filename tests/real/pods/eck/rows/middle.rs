@@ -1,5 +1,6 @@
 //! What happens while an edit is carried out.
 
+use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,10 @@ use crate::pods::eck::edits::{ACTUAL, Edits};
 use crate::pods::eck::in_place::BUFFER;
 use crate::pods::eck::stage::Stage;
 use crate::pods::history::{history, until_another_ended};
+use crate::pods::seen::seen;
+use crate::support::wait::eventually;
 
+const CONFIG: &str = "/spec/nodeSets/0/config";
 const LENGTH: &str = "http.max_content_length";
 /// No engine knows this setting.
 const WRONG: &str = "no.such.setting";
@@ -37,8 +41,34 @@ impl Edits {
         self.stage.set_budget(&json!(0));
     }
 
-    /// One node is down on it, and ECK leaves its pod alone; the repair arrives in place.
+    /// One node is down on it, and ECK leaves its pod alone. Another edit starts it; taken back, the command in the
+    /// status does.
     pub(super) fn wrong_and_repaired(&mut self) {
+        let others = self.wrong();
+        let repair = json!([
+            { "op": "remove", "path": format!("{CONFIG}/{WRONG}") },
+            { "op": "add", "path": format!("{CONFIG}/{BUFFER}"), "value": "18%" },
+        ]);
+        self.stage.edit(&repair);
+        self.settle_but_one("a wrong setting, repaired", &others);
+        self.assert_setting(BUFFER, "18%");
+
+        let others = self.wrong();
+        self.stage.unset(WRONG);
+        let start = eventually("the status says how to start it", || {
+            let message = self.fixture().logs()["status"]["message"].as_str()?.to_owned();
+            message
+                .split('`')
+                .find(|part| part.contains(" restart logs --node "))
+                .map(str::to_owned)
+        });
+        println!("{start}");
+        self.fixture().people.run(&start);
+        self.settle_but_one("a wrong setting, taken back", &others);
+    }
+
+    /// A setting that no engine knows: one node is stopped for it, and its pod stays. Returns the others.
+    fn wrong(&mut self) -> BTreeSet<String> {
         let known = history(self.fixture()).len();
         self.stage.set(WRONG, "1");
         let entry = until_another_ended(self.fixture(), known);
@@ -46,19 +76,13 @@ impl Edits {
         assert_ne!(entry["outcome"], "done", "{entry:#}");
         // This time is measured; it is not a wait for something.
         sleep(ECK_LOOKS);
+        let pods = seen(self.fixture());
+        assert!(pods.iter().all(|pod| self.engines[&pod.name].pod == *pod), "{pods:#?}");
         let started = self.stage.started();
-        let others = self
-            .engines
-            .values()
-            .filter(|engine| started.get(&engine.pod.name) == Some(&engine.started));
-        assert!(others.count() >= self.engines.len() - 1, "one node was stopped: {started:?}");
-
-        self.stage.unset(WRONG);
-        let pairs = self.settle();
-        assert_same_pods(&pairs);
-        for (was, is) in &pairs {
-            assert_eq!(is.pod.container, was.pod.container, "{}", is.pod.name);
-        }
+        let others = started.into_iter().filter(|(name, at)| self.engines[name].started == *at);
+        let others: BTreeSet<String> = others.map(|(name, _)| name).collect();
+        assert_eq!(others.len(), self.engines.len() - 1, "one node was stopped: {others:?}");
+        others
     }
 
     /// Labels are what the pods are made from, and nothing of ours is left; a new SearchCluster finishes it.
@@ -87,22 +111,26 @@ impl Edits {
         self.assert_setting(BUFFER, "16%");
     }
 
-    /// Edits a setting, and does something once the first node is stopped for it. Its pod is not ready then: if ECK
-    /// sees another revision before its label is changed, it deletes the pod, whatever its budget is. The
-    /// others are the pods from before.
+    /// Edits a setting, and does something once the first node is stopped for it.
     fn in_the_middle(&mut self, what: &str, value: &str, then: impl FnOnce(&Stage)) {
-        let (written, began) = (self.clients.written(), Instant::now());
         self.stage.set(BUFFER, value);
         let others = self.stage.until_one_is_stopped();
         then(&self.stage);
+        self.settle_but_one(what, &others);
+    }
+
+    /// Waits until nobody has anything left to do. A pod that is down is not ready: if ECK sees another revision
+    /// before its label is changed, it deletes the pod, whatever its budget is. The others are the pods from before.
+    fn settle_but_one(&mut self, what: &str, others: &BTreeSet<String>) {
+        let (written, began) = (self.clients.written(), Instant::now());
         let (same, down): (Vec<_>, Vec<_>) =
             self.settle().into_iter().partition(|(was, _)| others.contains(&was.pod.name));
         self.stage.meet_new_pods();
         assert_same_pods(&same);
-        let replaced = down.iter().filter(|(was, is)| is.pod.uid != was.pod.uid).count();
         assert!(down.iter().all(|(was, is)| is.pod.claim == was.pod.claim), "{down:#?}");
+        let replaced = down.iter().filter(|(was, is)| is.pod.uid != was.pod.uid).count();
         let took = began.elapsed().as_millis();
-        println!("{what} in the middle: {took} ms; ECK has replaced {replaced} that was down");
+        println!("{what}: {took} ms; ECK has replaced {replaced} pod that was down");
         assert!(self.clients.written() > written, "nothing was written meanwhile");
     }
 }
