@@ -38,6 +38,7 @@ fn installed_with_one_command() {
     the_pods_are_restricted(admin);
     a_namespace_gives_it_its_rights(&server);
     it_may_do_what_it_needs_and_no_more(admin);
+    super::operators::are_read_and_not_written(admin);
     it_patches_annotations_of_pods_only(admin);
     it_patches_what_an_update_needs_of_pods_of_stateful_sets(admin);
     it_deletes_pods_only_with_a_role_of_its_own(admin);
@@ -100,7 +101,7 @@ fn can(admin: &Kubectl, what: &str, namespace: &str) -> bool {
     admin.attempt(&args, "").is_ok_and(|answer| answer == "yes")
 }
 
-const NEEDED: [&str; 23] = [
+const NEEDED: [&str; 17] = [
     "watch searchclusters.stayput.dev",
     "patch searchclusters.stayput.dev",
     "update searchclusters.stayput.dev --subresource=status",
@@ -112,12 +113,6 @@ const NEEDED: [&str; 23] = [
     "get configmaps",
     "get statefulsets.apps",
     "watch statefulsets.apps",
-    "get elasticsearches.elasticsearch.k8s.elastic.co",
-    "watch elasticsearches.elasticsearch.k8s.elastic.co",
-    "get opensearchclusters.opensearch.org",
-    "watch opensearchclusters.opensearch.org",
-    "get opensearchclusters.opensearch.opster.io",
-    "watch opensearchclusters.opensearch.opster.io",
     "get controllerrevisions.apps",
     "patch pods --subresource=resize",
     "list endpointslices.discovery.k8s.io",

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::json;
+
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::kubectl::Kubectl;
 
@@ -14,6 +16,31 @@ fn root() -> PathBuf {
 
 fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Rights of the reconciler on the objects of operators, whose kinds this apiserver does not know: `auth can-i` would
+/// leave out their group.
+pub(super) fn are_read_and_not_written(admin: &Kubectl) {
+    for (group, resource) in [
+        ("elasticsearch.k8s.elastic.co", "elasticsearches"),
+        ("opensearch.org", "opensearchclusters"),
+        ("opensearch.opster.io", "opensearchclusters"),
+    ] {
+        for verb in ["get", "watch", "list", "patch", "update", "delete"] {
+            let asked = json!({
+                "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+                "spec": {
+                    "user": "system:serviceaccount:stayput:stayput-reconciler",
+                    "resourceAttributes": {
+                        "namespace": "search", "verb": verb, "group": group, "resource": resource,
+                    },
+                },
+            });
+            let create = ["create", "--filename", "-", "--output", "jsonpath={.status.allowed}"];
+            let allowed = admin.attempt(&create, &asked.to_string()).expect("an answer");
+            assert_eq!(allowed == "true", ["get", "watch"].contains(&verb), "{verb} {resource}");
+        }
+    }
 }
 
 /// `Err` names what is missing here. Needs the namespaces `stayput` and `search`.
