@@ -16,8 +16,8 @@ mod warm;
 
 pub use image::{ELASTICSEARCH, EngineImage, OPENSEARCH};
 pub use manager::{
-    EngineConfig, GRACE, KEY_SET, Manager, NAME, PORT, PROGRAM, STATE, certificate_secret, command,
-    init_container, liveness, readiness,
+    ENVIRONMENT, EngineConfig, GRACE, KEY_SET, Manager, NAME, PORT, PROGRAM, STATE,
+    certificate_secret, command, init_container, liveness, readiness,
 };
 pub use ready::{AUTHORITY, Authority, LOGIN, Login, Ready, Source, URL, health, object_name};
-pub use warm::{JVM_OPTIONS, Warming, lacks_variables, warming};
+pub use warm::{JVM_OPTIONS, WARM_CONTAINER, Warming, lacks_variables, warming};

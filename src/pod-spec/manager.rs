@@ -16,8 +16,9 @@ pub const STATE: &str = "/stayput-state";
 /// Minimum grace period for the engine's end, in seconds.
 pub const GRACE: i64 = 180;
 
-/// Annotation of the pod with variables of its engine, which the downward API shows to the manager.
-const ENVIRONMENT: &str = "stayput.dev/environment";
+/// Annotation of the pod with the variables of its engine that differ from those of its container, which the downward
+/// API shows to the manager: a JSON object with the value of each; null removes one.
+pub const ENVIRONMENT: &str = "stayput.dev/environment";
 /// Name of the volume with the file of that annotation.
 const ENVIRONMENT_VOLUME: &str = "stayput-environment";
 

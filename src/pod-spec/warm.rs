@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::manager::{NAME as MANAGER, PROGRAM};
 
 /// Name of the volume with the archive, and of the init container that creates it.
-const NAME: &str = "stayput-warm";
+pub const WARM_CONTAINER: &str = "stayput-warm";
 /// How long the pod waits for the archive. An engine that starts slower does not need one.
 const LIMIT: &str = "5m";
 
@@ -30,7 +30,7 @@ pub struct Warming {
 /// cluster it would look for the other nodes.
 pub fn warming(engine: &Value, command: &[String], config: &str) -> Warming {
     let directory = format!("{config}/jvm.options.d");
-    let mount = json!({ "name": NAME, "mountPath": directory });
+    let mount = json!({ "name": WARM_CONTAINER, "mountPath": directory });
     let variables = variables(engine, command);
     let archive = format!("{directory}/warm.jsa");
     let options = format!("{directory}/warm.options");
@@ -53,7 +53,7 @@ pub fn warming(engine: &Value, command: &[String], config: &str) -> Warming {
     env.extend(variables);
     let program = json!({ "name": MANAGER, "mountPath": "/stayput", "readOnly": true });
     let mut init = json!({
-        "name": NAME,
+        "name": WARM_CONTAINER,
         "image": engine["image"],
         "command": command,
         "env": env,
@@ -68,7 +68,11 @@ pub fn warming(engine: &Value, command: &[String], config: &str) -> Warming {
     if engine["securityContext"]["readOnlyRootFilesystem"] == true {
         init["securityContext"]["readOnlyRootFilesystem"] = json!(false);
     }
-    Warming { init_container: init, mount, volume: json!({ "name": NAME, "emptyDir": {} }) }
+    Warming {
+        init_container: init,
+        mount,
+        volume: json!({ "name": WARM_CONTAINER, "emptyDir": {} }),
+    }
 }
 
 /// True if the engine of the archive may lack variables that the engine's container gets by `envFrom`: Secrets

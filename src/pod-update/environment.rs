@@ -1,5 +1,5 @@
-//! Variables of the engine that its manager gives it, from an annotation of the pod: the variables of a container stay as
-//! they are as long as its pod lives.
+//! Variables of the engine that its manager gives it, from an annotation of the pod: the variables of a container
+//! stay as they are as long as its pod lives.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,6 @@ use crate::difference::{Leaf, Segment};
 use crate::mounted_config::manager_option;
 use crate::template::{container, elements};
 use crate::update::Change;
-
-/// The annotation of a pod with the variables of its engine that differ from those of its container: a JSON object with
-/// the value of each; null removes one.
-pub const ENVIRONMENT: &str = "stayput.dev/environment";
 
 /// Beginnings of names that the manager reads, or ECK's hook and probe, which are run beside the engine.
 const READ_BESIDE: [&str; 5] =
@@ -85,8 +81,8 @@ fn has_word(text: &str, word: &str) -> bool {
     text.split(|one| !is_of_name(one)).any(|found| found == word)
 }
 
-/// The change of [`ENVIRONMENT`] with which the engine of a pod has the variables of the wanted template. `own`: values in
-/// the spec of the pod's container; `seen`: the annotation now.
+/// The change of the annotation `stayput.dev/environment` with which the engine of a pod has the variables of the wanted
+/// template. `own`: values in the spec of the pod's container; `seen`: the annotation now.
 pub fn environment(
     [actual, wanted]: [&Value; 2],
     engine: &str,
@@ -97,12 +93,12 @@ pub fn environment(
     if !takes_environment(before) {
         return None;
     }
-    let given: BTreeMap<String, Option<String>> =
+    let given_now: BTreeMap<String, Option<String>> =
         seen.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let (before, after) = (literals(before), literals(after));
     let names = before.keys().chain(after.keys()).copied();
     let changed = names.filter(|name| before.get(name) != after.get(name));
-    let names: BTreeSet<&str> = changed.chain(given.keys().map(String::as_str)).collect();
+    let names: BTreeSet<&str> = changed.chain(given_now.keys().map(String::as_str)).collect();
     let is_other = |name: &&str| after.get(name).copied() != own.get(*name).map(String::as_str);
     let given: BTreeMap<&str, Option<&&str>> =
         names.into_iter().filter(is_other).map(|name| (name, after.get(name))).collect();

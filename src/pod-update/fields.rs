@@ -4,9 +4,9 @@
 //! (`pkg/apis/core/validation/validation.go`), and `GetPodFromTemplate` for what the owner copies.
 
 use serde_json::Value;
+use stayput_pod_spec::ENVIRONMENT;
 
 use crate::difference::{Leaf, Path, Segment};
-use crate::environment::ENVIRONMENT;
 use crate::operators::annotation_step;
 use crate::update::UpdateStep;
 

@@ -29,7 +29,7 @@ mod uses;
 
 pub use compare::{Abilities, Declaration, Difference, Update, compare};
 pub use content::{Content, EarlierDigests, IGNORE, Ignore, Source, SourceKind};
-pub use environment::{ENVIRONMENT, environment};
+pub use environment::environment;
 pub use mounted_config::{
     ConfigNotFound, MountedConfig, MountedPart, NotWritten, Unwatched, manager_option,
     mounted_config, unwatched,
@@ -40,7 +40,7 @@ pub use room::{Amounts, PodRequests, why_no_room};
 pub use settings::{
     EngineVersion, Reason, Settings, container_settings, decisive, needs_coordinated, settings,
 };
-pub use template::{WARM_CONTAINER, is_made_anew, runs_once};
+pub use template::{is_made_anew, runs_once};
 pub use update::{
     CONTENT, Change, ContentWays, GivenSettings, PodPatch, PodUpdate, UpdateStep, with_content,
 };

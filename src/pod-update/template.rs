@@ -2,6 +2,7 @@
 //! pod.
 
 use serde_json::Value;
+use stayput_pod_spec::WARM_CONTAINER;
 
 use crate::difference::{Leaf, Segment};
 use crate::resources::{amount, is_same_amount, quality};
@@ -45,10 +46,6 @@ pub(crate) fn has_sidecar(template: &Value, name: Option<&str>) -> bool {
     sidecars.any(|one| one["name"].as_str() == name)
 }
 
-/// The init container of `kubectl stayput inject --warm`. It makes an archive of classes, which a JVM that it does
-/// not fit ignores.
-pub const WARM_CONTAINER: &str = "stayput-warm";
-
 /// Init containers of a template that run once.
 pub(crate) fn run_once(template: &Value) -> impl Iterator<Item = &Value> {
     containers(template, "initContainers").filter(|container| !is_sidecar(container))
@@ -78,7 +75,8 @@ pub(crate) fn run_once_step(leaf: &Leaf, wanted: &Value, actual: &Value) -> Opti
             let [Segment::Field(_), Segment::Field(resource)] = rest else { return None };
             may_stay(name, resource, wanted, actual).then_some(UpdateStep::Relabel)
         }
-        // If the pod's containers are made anew, it runs again: then with the engine's image.
+        // A JVM ignores an archive that it does not fit. If the pod's containers are made anew, it runs again: then
+        // with the engine's image.
         [Segment::Field(field)] if name == WARM_CONTAINER && field == "image" => {
             Some(UpdateStep::Restart)
         }

@@ -19,7 +19,7 @@ pub const CONTENT: &str = stayput_pod_update::CONTENT;
 /// before the pod has been updated.
 pub const ACTUAL_REVISION: &str = "stayput.dev/actual-revision";
 /// On a pod: variables of its engine that differ from those of its container, as JSON.
-pub const ENVIRONMENT: &str = stayput_pod_update::ENVIRONMENT;
+pub const ENVIRONMENT: &str = stayput_pod_spec::ENVIRONMENT;
 /// On the SearchCluster: a request, as JSON ([`super::Request`]).
 pub const REQUEST: &str = "stayput.dev/restart-request";
 /// On the SearchCluster: the id of the restart to cancel.

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use stayput_kube_access::pod::Owner;
 use stayput_kube_access::stateful_set::{NotComparable, Set, ordinal, replaces};
-use stayput_pod_update::{ENVIRONMENT, environment, resized, runs_once};
+use stayput_pod_update::{environment, resized, runs_once};
+use stayput_restart::annotation::ENVIRONMENT;
 use stayput_restart::{Change, Known, LabelAhead, PodPatch, PodUpdate};
 use tokio::time::Instant;
 

@@ -59,7 +59,7 @@ fn what_makes_the_archive_is_of_the_declared_engine() {
     let spec = &object(&plan, Kind::StatefulSet, "logs-data")["spec"]["template"]["spec"];
     let inits = spec["initContainers"].as_array().unwrap();
     let names: Vec<_> = inits.iter().map(|one| &one["name"]).collect();
-    assert_eq!(names, ["stayput", "plugins", stayput_pod_update::WARM_CONTAINER]);
+    assert_eq!(names, ["stayput", "plugins", stayput_pod_spec::WARM_CONTAINER]);
     let (warm, engine) = (&inits[2], &spec["containers"][0]);
     assert_eq!((&warm["image"], &warm["resources"]), (&json!("own:1"), &resources));
     assert_eq!(warm["terminationMessagePath"], "/dev/null", "what is declared of it wins");
