@@ -49,7 +49,7 @@ pub fn has(object: &DynamicObject, key: &str, value: &str) -> bool {
 }
 
 /// True if ECK reports that it is paused.
-pub fn is_pause_confirmed(object: &DynamicObject) -> bool {
+fn is_pause_confirmed(object: &DynamicObject) -> bool {
     let mut conditions = object.data["status"]["conditions"].as_array().into_iter().flatten();
     conditions.any(|one| one["type"] == PAUSED && one["status"] == "True")
 }

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
 use stayput_declare::NODE_SET;
 use stayput_pod_update::{Abilities, Content, Declaration, Update, UpdateStep, compare};
+use stayput_restart::OperatorKind;
 
 use crate::pod::controller;
 
@@ -154,17 +155,11 @@ impl Set {
     }
 }
 
-/// Kinds from which operators make clusters of engines, with their API groups.
-const OF_ENGINES: [(&str, &str); 3] = [
-    ("Elasticsearch", "elasticsearch.k8s.elastic.co/"),
-    ("OpenSearchCluster", "opensearch.org/"),
-    ("OpenSearchCluster", "opensearch.opster.io/"),
-];
-
+/// True for an object from which an operator makes a cluster of engines.
 fn is_of_engine(owner: &OwnerReference) -> bool {
-    let of =
-        |(kind, group): &(&str, &str)| owner.kind == *kind && owner.api_version.starts_with(group);
-    OF_ENGINES.iter().any(of)
+    let group = owner.api_version.split('/').next();
+    let is_it = |kind: &OperatorKind| kind.object() == owner.kind && Some(kind.group()) == group;
+    OperatorKind::ALL.iter().any(is_it)
 }
 
 /// The number at the end of the name of a StatefulSet's pod.

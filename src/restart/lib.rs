@@ -67,7 +67,9 @@ pub use snapshot::{
     OperatorObject, OperatorState, OtherContainer, Pod, Record, ResizeState, Run, RunningSnapshot,
     Saved, ShardCopies, ShardCopy, Snapshot, Sources, Unknown, Unreturnable, Voting,
 };
-pub use snapshot::{are_master_eligible, exec_manager, holds_data, snapshot_schema};
+pub use snapshot::{
+    are_master_eligible, exec_manager, holds_data, set_eck_budget, snapshot_schema,
+};
 pub use stayput_pod_update::{Change, GivenSettings, PodPatch, PodUpdate, Settings, UpdateStep};
 pub use time::{InvalidTime, Time};
 

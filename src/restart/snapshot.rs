@@ -28,7 +28,9 @@ pub use engine::{
 pub use manager::{LastExit, LastRequest, Manager, Run};
 pub use node_sets::{LeavingShards, NodeSet, NodeSets};
 pub(crate) use operator::Replacement;
-pub use operator::{Operator, OperatorFacts, OperatorKind, OperatorObject, OperatorState};
+pub use operator::{
+    Operator, OperatorFacts, OperatorKind, OperatorObject, OperatorState, set_eck_budget,
+};
 pub use pod::{
     ContainerWaiting, DataPlace, LabelAhead, LivePod, OtherContainer, ResizeState, Unreturnable,
 };

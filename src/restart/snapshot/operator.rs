@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::snapshot::{Known, Snapshot, known, namespace_and_name};
 use crate::{Cluster, annotation};
@@ -17,7 +18,7 @@ pub struct Operator {
     pub kind: OperatorKind,
     /// Name of its object.
     pub object: String,
-    /// Pods of the same StatefulSet have an older revision than it wants, so the operator replaces them.
+    /// True if labels of pods of the same StatefulSet name an older revision than it wants.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replaces_pods: bool,
 }
@@ -109,7 +110,7 @@ pub struct OperatorFacts {
     /// limit, and absent is 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<i64>,
-    /// The operator works for this object.
+    /// State of the operator for this object.
     #[serde(skip_serializing_if = "OperatorState::is_working")]
     pub state: OperatorState,
 }
@@ -118,7 +119,7 @@ pub struct OperatorFacts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OperatorState {
-    /// Everything.
+    /// The operator edits StatefulSets and replaces pods.
     #[default]
     Working,
     /// ECK edits no StatefulSet and deletes no pod, and says so.
@@ -136,9 +137,9 @@ impl OperatorState {
 /// The pods of an older revision that an operator deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Replacement {
-    /// One after the other.
+    /// Every pod, one after the other.
     EachPod,
-    /// Pods that are not ready.
+    /// Only pods that are not ready.
     UnreadyPods,
     /// No pod before a person resumes the operator.
     NoPod,
@@ -193,8 +194,8 @@ impl Operator {
         found.facts.as_ref().ok()
     }
 
-    /// Message about what the operator does with its pods, which have an older revision than it wants, and what people have to
-    /// do.
+    /// Message about what the operator does with its pods, which have an older revision than it wants, and what
+    /// people have to do.
     pub(crate) fn replaces(&self, cluster: &Cluster) -> String {
         let (name, object) = (self.name(), self.describe_object());
         match (self.replacement(cluster), self.facts(cluster)) {
@@ -228,12 +229,9 @@ impl Operator {
     fn let_it_replace(&self, cluster: &Cluster) -> String {
         let (namespace, _) = namespace_and_name(&cluster.name);
         format!(
-            "to let {} replace them one at a time: `kubectl -n {namespace} patch {} {} --type merge -p \
-             '{{\"spec\":{{\"updateStrategy\":{{\"changeBudget\":{{\"maxUnavailable\":1}}}}}}}}'`; set it back to \
-             0 after",
+            "to let {} replace them one at a time: `{}`; set it back to 0 after",
             self.name(),
-            self.kind.resource(),
-            self.object
+            set_eck_budget(namespace, &self.object, Some(1))
         )
     }
 
@@ -259,6 +257,14 @@ impl Operator {
     pub(crate) const fn deletes_records(&self) -> bool {
         matches!(self.kind, OperatorKind::Eck)
     }
+}
+
+/// The command that sets how many pods ECK may make unavailable at once; `None` unsets it.
+pub fn set_eck_budget(namespace: &str, elasticsearch: &str, pods: Option<u32>) -> String {
+    let budget = json!({ "maxUnavailable": pods });
+    let patch = json!({ "spec": { "updateStrategy": { "changeBudget": budget } } });
+    let resource = OperatorKind::Eck.resource();
+    format!("kubectl -n {namespace} patch {resource} {elasticsearch} --type merge -p '{patch}'")
 }
 
 impl OperatorObject {

@@ -4,12 +4,12 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::core::DynamicObject;
-use serde_json::{Value, json};
+use serde_json::json;
 use stayput_kube_access::cluster::UpdateMode;
-use stayput_kube_access::operator_object::{PAUSED, has, is_pause_confirmed};
+use stayput_kube_access::operator_object::{self, PAUSED, has};
 use stayput_kube_access::pod::Owner;
-use stayput_restart::annotation;
-use stayput_restart::annotation::{ECK_MANAGED as MANAGED, ECK_PAUSE as PAUSE};
+use stayput_restart::annotation::{self, ECK_MANAGED as MANAGED, ECK_PAUSE as PAUSE};
+use stayput_restart::{OperatorFacts, OperatorState, set_eck_budget};
 
 use crate::doctor::{Facts, Finding};
 
@@ -132,26 +132,27 @@ fn is_without_recovery(facts: &Facts) -> bool {
 }
 
 fn eck(facts: &Facts, found: &DynamicObject) -> Vec<Finding> {
-    let eck = Eck { facts, found, name: found.name_any() };
-    if eck.is(MANAGED, "false") {
+    let OperatorFacts { max_unavailable: budget, state, .. } = operator_object::facts(found);
+    let is_to_pause = has(found, PAUSE, "true");
+    let eck = Eck { facts, name: found.name_any(), budget, state, is_to_pause };
+    if state == OperatorState::Unmanaged {
         return vec![eck.unmanaged()];
     }
-    let paused = eck.is(PAUSE, "true").then(|| eck.paused()).flatten();
-    paused.into_iter().chain(eck.budget()).collect()
+    eck.paused().into_iter().chain(eck.budget()).collect()
 }
 
 /// An `Elasticsearch`.
 struct Eck<'a> {
     facts: &'a Facts,
-    found: &'a DynamicObject,
     name: String,
+    /// How many pods ECK may make unavailable at once, if the object says it.
+    budget: Option<i64>,
+    state: OperatorState,
+    /// True if ECK was asked to pause; it confirms that by its state.
+    is_to_pause: bool,
 }
 
 impl Eck<'_> {
-    fn is(&self, annotation: &str, value: &str) -> bool {
-        has(self.found, annotation, value)
-    }
-
     fn finding(&self, code: &'static str, message: String, remedy: String) -> Finding {
         Finding::warning(code, format!("Elasticsearch/{}", self.name), message, remedy)
     }
@@ -165,14 +166,8 @@ impl Eck<'_> {
     }
 
     /// The command that sets the number of pods that ECK may delete at the same time.
-    fn set_budget(&self, pods: &Value) -> String {
-        let budget = json!({ "maxUnavailable": pods });
-        let patch = json!({ "spec": { "updateStrategy": { "changeBudget": budget } } });
-        format!(
-            "kubectl -n {} patch elasticsearch {} --type merge -p '{patch}'",
-            self.facts.namespace(),
-            self.name
-        )
+    fn set_budget(&self, pods: Option<u32>) -> String {
+        set_eck_budget(self.facts.namespace(), &self.name, pods)
     }
 
     fn unmanaged(&self) -> Finding {
@@ -190,7 +185,10 @@ impl Eck<'_> {
 
     /// The finding about ECK that was asked to pause.
     fn paused(&self) -> Option<Finding> {
-        if !is_pause_confirmed(self.found) {
+        if !self.is_to_pause {
+            return None;
+        }
+        if self.state != OperatorState::Paused {
             let message = format!(
                 "{PAUSE} is true, but ECK does not say that it is paused (condition {PAUSED}): ECK before 3.5 does \
                  not know it and restarts nodes by itself. Upgrade ECK; or let it do nothing at all for as long as \
@@ -211,24 +209,22 @@ impl Eck<'_> {
 
     /// The finding about the number of pods that ECK may delete for another template.
     fn budget(&self) -> Option<Finding> {
-        let budget = &self.found.data["spec"]["updateStrategy"]["changeBudget"]["maxUnavailable"];
         if updates(self.facts) {
-            (budget != 0).then(|| self.deletes_a_pod(budget))
-        } else if budget == 0 {
+            (self.budget != Some(0)).then(|| self.deletes_a_pod())
+        } else if self.budget == Some(0) {
             Some(self.restarts_nothing())
         } else {
-            (!self.is(PAUSE, "true")).then(|| self.restarts_nodes())
+            (!self.is_to_pause).then(|| self.restarts_nodes())
         }
     }
 
-    fn deletes_a_pod(&self, budget: &Value) -> Finding {
-        let is_now =
-            if budget.is_null() { "1, its default".to_owned() } else { budget.to_string() };
+    fn deletes_a_pod(&self) -> Finding {
+        let is_now = self.budget.map_or("1, its default".to_owned(), |budget| budget.to_string());
         let message = format!(
             "changeBudget.maxUnavailable is {is_now}: for another template ECK may delete a pod before stayput has \
              changed its label. With 0 it deletes no healthy pod"
         );
-        self.finding("operator_budget", message, self.set_budget(&json!(0)))
+        self.finding("operator_budget", message, self.set_budget(Some(0)))
     }
 
     fn restarts_nothing(&self) -> Finding {
@@ -237,7 +233,7 @@ impl Eck<'_> {
         let remedy = format!(
             "let stayput carry edits out, or ECK again:\n{}\n{}",
             set_mode(self.facts, "inPlace"),
-            self.set_budget(&Value::Null)
+            self.set_budget(None)
         );
         self.finding("operator_budget", message.to_owned(), remedy)
     }
