@@ -1,13 +1,13 @@
 //! The label of a pod that names its revision. It follows the pod, and is the last change of an update. Operators of
-//! engines delete a pod with an old label, above all while it is not ready: of their pods the label goes ahead, before any
-//! stop, and an annotation names the revision that the pod was made from.
+//! engines delete a pod with an old label, above all while it is not ready: of their pods the label goes ahead,
+//! before any stop, and an annotation names the revision that the pod was made from.
 
 use std::collections::BTreeMap;
 
 use crate::annotation::{ACTUAL_REVISION, CONTENT};
 use crate::changes::{Changes, Check, refuse};
 use crate::flow::begin::missing_finalizer;
-use crate::flow::member::update::frozen_update::why_not_allowed;
+use crate::flow::member::update::frozen_update::is_allowed;
 use crate::plan::REVISION_LABEL;
 use crate::{
     Action, Change, Code, Context, LabelAhead, Ledger, LivePod, Operator, OperatorKind, Pod,
@@ -60,29 +60,32 @@ enum Place<'p> {
 
 impl<'p> Place<'p> {
     fn of(context: &Context<'_>, ledger: &Ledger, pod: &'p Pod) -> Self {
-        let mut under_way = ledger.under_way();
-        let is_busy =
-            ledger.owes_start(&pod.uid) || under_way.any(|member| member.pod_uid == pod.uid);
+        if pod.operator.is_none() && pod.ahead.is_none() {
+            return Self::Stays;
+        }
         let cluster = &context.snapshot.cluster;
         let is_over = cluster.deleting || context.policy.update.is_empty();
-        let unless_busy = |place| if is_busy { Self::Stays } else { place };
+        let is_busy = || !ledger.is_released(&pod.uid);
+        let back_unless_busy = || if is_busy() { Self::Stays } else { Self::Back };
         let Ok(Some(update)) = &pod.update else {
-            return if is_over { unless_busy(Self::Back) } else { Self::Stays };
+            return if is_over { back_unless_busy() } else { Self::Stays };
         };
-        if is_over || why_not_allowed(context, pod, update).is_some() {
-            return unless_busy(Self::Back);
+        if is_over || !is_allowed(context.policy, pod, update) {
+            return back_unless_busy();
         }
         match update.step {
-            UpdateStep::Restart | UpdateStep::Container | UpdateStep::Resize => {
-                if pod.operator.is_some() { Self::Ahead(update) } else { Self::Stays }
-            }
+            _ if goes_ahead(pod, update) => Self::Ahead(update),
             // Otherwise this comes as the pod's only change, and at once. Until a cluster is resumed, and in a turn,
             // only the label keeps the operator from deleting the pod.
-            UpdateStep::Relabel if pod.operator.is_some() && (is_busy || cluster.paused) => {
+            UpdateStep::Relabel if pod.operator.is_some() && (cluster.paused || is_busy()) => {
                 Self::Ahead(update)
             }
-            UpdateStep::None | UpdateStep::Relabel => Self::Stays,
-            UpdateStep::Replace | UpdateStep::Move => unless_busy(Self::Back),
+            UpdateStep::Replace | UpdateStep::Move => back_unless_busy(),
+            UpdateStep::None
+            | UpdateStep::Relabel
+            | UpdateStep::Restart
+            | UpdateStep::Container
+            | UpdateStep::Resize => Self::Stays,
         }
     }
 }

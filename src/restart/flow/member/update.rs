@@ -2,7 +2,8 @@
 //! sizes, the whole pod, and last the labels, by which the owner counts the pod as updated.
 //!
 //! [`frozen_update`]: the update that is frozen into the ledger when the member takes its slot.
-//! [`container`]: the kubelet recreates containers. [`environment`]: variables of the engine. [`rollback`]: the pod as it was before.
+//! [`container`]: the kubelet recreates containers. [`environment`]: variables of the engine. [`rollback`]: the
+//! pod as it was before.
 
 pub(crate) mod container;
 pub(crate) mod environment;

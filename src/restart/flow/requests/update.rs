@@ -146,8 +146,7 @@ fn updates_to_come<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Pod> {
 
 /// True if neither a restart nor a debt concerns this pod, and its node does not leave.
 fn is_left_alone(ledger: &Ledger, pod: &Pod) -> bool {
-    let is_under_way = || ledger.under_way().any(|member| member.pod_uid == pod.uid);
-    pod.leaving.is_none() && !ledger.owes_start(&pod.uid) && !is_under_way()
+    pod.leaving.is_none() && ledger.is_released(&pod.uid)
 }
 
 /// The patch of labels and annotations alone, and its event, for a pod whose engine goes on.

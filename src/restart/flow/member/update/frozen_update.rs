@@ -31,10 +31,14 @@ pub(crate) fn planned_update<'a>(
 }
 
 /// True if the policy allows the step, and the apiserver the change of the pod.
-fn is_allowed(policy: &Policy, pod: &Pod, update: &PodUpdate) -> bool {
+pub(crate) fn is_allowed(policy: &Policy, pod: &Pod, update: &PodUpdate) -> bool {
+    policy.update.contains(&update.step) && refusal(pod, update).is_none()
+}
+
+/// Why the apiserver would not delete the pod for this update, or not change it.
+fn refusal<'p>(pod: &'p Pod, update: &PodUpdate) -> Option<&'p String> {
     let replaces = update.step == UpdateStep::Replace;
-    let refused = if replaces { &pod.undeletable } else { &pod.unchangeable };
-    policy.update.contains(&update.step) && refused.is_none()
+    if replaces { pod.undeletable.as_ref() } else { pod.unchangeable.as_ref() }
 }
 
 /// Reason why the update of a pod is not carried out, if it may not be, and what to do about it.
@@ -44,6 +48,9 @@ pub(crate) fn why_not_allowed(
     update: &PodUpdate,
 ) -> Option<String> {
     let Context { snapshot, policy, .. } = context;
+    if is_allowed(policy, pod, update) {
+        return None;
+    }
     let (step, fields) = (update.step.name(), update.fields());
     let what = if update.from == update.to {
         "the content of its Secrets and ConfigMaps"
@@ -60,17 +67,21 @@ pub(crate) fn why_not_allowed(
              have: add it there{otherwise} ({fields})"
         ));
     }
-    if let Some(why) = pod.unchangeable.as_ref().filter(|_| update.step != UpdateStep::Replace) {
-        return Some(format!(
+    let why = refusal(pod, update)?;
+    Some(match update.step {
+        UpdateStep::Replace => format!(
+            "{what} has changed and needs another pod, and this one cannot be deleted: {why} ({fields})"
+        ),
+        UpdateStep::None
+        | UpdateStep::Relabel
+        | UpdateStep::Restart
+        | UpdateStep::Container
+        | UpdateStep::Resize
+        | UpdateStep::Move => format!(
             "its pod template has changed and needs the step {step}, and the apiserver refuses to change \
              the pod: {why} ({fields})"
-        ));
-    }
-    let why = pod.undeletable.as_ref().filter(|_| update.step == UpdateStep::Replace)?;
-    Some(format!(
-        "{what} has changed and needs another pod, and this one cannot be deleted: {why} \
-         ({fields})"
-    ))
+        ),
+    })
 }
 
 /// The update to freeze for a pod, with the state of the pod before it, if there is one.
