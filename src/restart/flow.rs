@@ -50,7 +50,7 @@ use crate::flow::phases::show_phases;
 use crate::flow::requests::pod_phases::adopt_phases;
 use crate::flow::requests::{
     accept_cancel, accept_request, claim_phase, configs, drift, end_for_deletion, open_queued,
-    operator_phases, pod_phases, report_queued, report_unknown_names, update,
+    operator_phases, pod_phases, put_back, report_queued, report_unknown_names, update,
 };
 use crate::ledger::LedgerChange;
 use crate::{Context, LATE_REQUEST_WINDOW, Ledger, MemberStep, Restart, Strategy, ended_recently};
@@ -110,7 +110,7 @@ const fn once(name: &'static str, step: fn(&Context<'_>, &Ledger) -> Changes) ->
 const ADVANCE_MEMBER: PlanStep =
     PlanStep { name: "advance_member", run: Run::EachMember(member::advance_member) };
 
-const ACCEPT: [PlanStep; 17] = [
+const ACCEPT: [PlanStep; 18] = [
     once("correct_times", correct_times),
     once("remember_configs", configs::remember_configs),
     once("remember_ignored_changes", configs::remember_ignored_changes),
@@ -122,6 +122,7 @@ const ACCEPT: [PlanStep; 17] = [
     once("supersede", supersede::supersede),
     once("report_queued", report_queued),
     once("request_for_update", update::request_for_update),
+    once("start_put_back", put_back::start_put_back),
     once("request_for_drift", drift::request_for_drift),
     once("open_queued", open_queued),
     once("report_unknown_names", report_unknown_names),

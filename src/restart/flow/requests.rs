@@ -7,6 +7,7 @@ pub(crate) mod configs;
 pub(crate) mod drift;
 pub(crate) mod operator_phases;
 pub(crate) mod pod_phases;
+pub(crate) mod put_back;
 pub(crate) mod update;
 
 use std::collections::BTreeSet;
@@ -270,7 +271,7 @@ pub(crate) fn was_left_out(pod: &Pod, last: &str, outcome: Option<Outcome>) -> b
 }
 
 /// True if the last restart of the pod was a request of the same change.
-fn has_been_tried(pod: &Pod, last: &str) -> bool {
+pub(crate) fn has_been_tried(pod: &Pod, last: &str) -> bool {
     let first = first_of(last);
     let shown = pod.annotations.get(annotation::LAST_RESTART);
     shown

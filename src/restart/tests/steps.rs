@@ -287,7 +287,7 @@ const REFUSED: &[Refused] = &[
 ];
 
 /// Steps that are never refused: they report, repair what they can, or write down what is so.
-const NEVER_REFUSED: [&str; 21] = [
+const NEVER_REFUSED: [&str; 22] = [
     "accept_cancel",
     "adopt_phases",
     "correct_times",
@@ -309,6 +309,8 @@ const NEVER_REFUSED: [&str; 21] = [
     "report_queued",
     "report_unknown_names",
     "show_phases",
+    // What it waits for is reported by `pay_starts`.
+    "start_put_back",
     // What it waits for is reported by `start_all`.
     "supersede",
 ];

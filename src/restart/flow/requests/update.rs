@@ -168,7 +168,7 @@ fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Changes {
 
 /// Id of the change to the templates that all pods should be made from, and to the content that their
 /// containers are to read. The id is the same before and after some pods are updated.
-fn update_id(context: &Context<'_>) -> String {
+pub(crate) fn update_id(context: &Context<'_>) -> String {
     let revision = |pod: &'_ Pod| match &pod.update {
         Ok(Some(update)) => Some(update.to.clone()),
         Ok(None) => pod.live.as_ref().map(|live| live.revision.clone()),

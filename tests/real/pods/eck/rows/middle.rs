@@ -12,7 +12,6 @@ use crate::pods::eck::in_place::BUFFER;
 use crate::pods::eck::stage::Stage;
 use crate::pods::history::{history, until_another_ended};
 use crate::pods::seen::seen;
-use crate::support::wait::eventually;
 
 const CONFIG: &str = "/spec/nodeSets/0/config";
 const LENGTH: &str = "http.max_content_length";
@@ -41,8 +40,8 @@ impl Edits {
         self.stage.set_budget(&json!(0));
     }
 
-    /// One node is down on it, and ECK leaves its pod alone. Another edit starts it; taken back, the command in the
-    /// status does.
+    /// One node is down on it, and ECK leaves its pod alone. It is started on another edit, and also once the setting
+    /// is taken back.
     pub(super) fn wrong_and_repaired(&mut self) {
         let others = self.wrong();
         let repair = json!([
@@ -55,15 +54,6 @@ impl Edits {
 
         let others = self.wrong();
         self.stage.unset(WRONG);
-        let start = eventually("the status says how to start it", || {
-            let message = self.fixture().logs()["status"]["message"].as_str()?.to_owned();
-            message
-                .split('`')
-                .find(|part| part.contains(" restart logs --node "))
-                .map(str::to_owned)
-        });
-        println!("{start}");
-        self.fixture().people.run(&start);
         self.settle_but_one("a wrong setting, taken back", &others);
     }
 
