@@ -101,6 +101,15 @@ impl Beside {
         .await;
     }
 
+    /// Waits until all pods have the label of this revision.
+    async fn until_all_have(&self, what: &str, revision: &str) {
+        eventually(what, async || {
+            let pods = self.controller.pods().await;
+            pods.values().all(|pod| pod.revision == revision).then_some(())
+        })
+        .await;
+    }
+
     /// Waits until the only restart is over; it must have been done.
     async fn until_done(&self) {
         self.fixture
@@ -173,11 +182,7 @@ async fn a_config_arrives_in_the_same_pods_and_the_operator_finds_nothing_to_do(
     // Right at the edit: the set's controller has not seen it.
     assert_eq!(beside.operator.look().await.done, []);
     let revision = beside.controller.see().await;
-    eventually("all pods have the label", async || {
-        let pods = beside.controller.pods().await;
-        pods.values().all(|pod| pod.revision == revision).then_some(())
-    })
-    .await;
+    beside.until_all_have("all pods have the label", &revision).await;
     let look = beside.operator.look().await;
     assert_eq!(deleted(&look.done), [""; 0], "{look:?}");
     for _ in NODES {
@@ -231,11 +236,7 @@ async fn a_pod_that_is_deleted_before_the_labels_counts_as_done() {
     assert_eq!(deleted(&look.done), ["logs-0"], "{look:?}");
     let reconciler = Reconciler::start(beside.fixture.client.clone());
     // The new pod takes much longer to be ready on a real Kubernetes: only then the operator would go on.
-    eventually("the others have the label", async || {
-        let pods = beside.controller.pods().await;
-        pods.values().all(|pod| pod.revision == revision).then_some(())
-    })
-    .await;
+    beside.until_all_have("the others have the label", &revision).await;
     let looking = looks(&beside);
     beside.until_done().await;
     let done = looking.end().await;
@@ -295,11 +296,7 @@ async fn what_needs_another_pod_is_left_to_the_operator() {
     let pods = beside.controller.pods().await;
     assert!(pods.values().all(|pod| pod.revision != revision && !pod.is_ahead), "{pods:#?}");
     let looking = looks(&beside);
-    eventually("the operator has replaced all pods", async || {
-        let pods = beside.controller.pods().await;
-        pods.values().all(|pod| pod.revision == revision).then_some(())
-    })
-    .await;
+    beside.until_all_have("the operator has replaced all pods", &revision).await;
     assert_eq!(deleted(&looking.end().await), NODES);
     assert_eq!(beside.controller.fewest_ready(), 2);
     let after = beside.controller.pods().await;

@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::super::detached::run;
 use super::super::fixture::Reconciler;
-use super::super::objects::eventually;
 use super::{Beside, are_same_pods_with_other_containers};
 
 #[tokio::test] // proves UPDATE-104
@@ -40,11 +39,7 @@ impl Beside {
     /// time, also where an edit is taken back.
     async fn until_all_are_labelled(&self) {
         let revision = self.controller.see().await;
-        eventually("all labels follow the edit", async || {
-            let pods = self.controller.pods().await;
-            pods.values().all(|pod| pod.revision == revision).then_some(())
-        })
-        .await;
+        self.until_all_have("all labels follow the edit", &revision).await;
         self.until_content().await;
     }
 }
