@@ -274,6 +274,7 @@ scenarios! {
     operator_template_deleted // proves UPDATE-107
     operator_template_edited // proves UPDATE-105
     operator_template_given_up // proves UPDATE-106
+    operator_template_label_undone // proves UPDATE-105
     operator_template_off // proves UPDATE-107
     operator_template_paused // proves UPDATE-104
     operator_template_opensearch // proves UPDATE-108

@@ -135,7 +135,7 @@ pub(super) fn metadata(
     let named = label.and_then(|label| label.wanted.as_ref()).unwrap_or(now);
     let says = match actual.map(|change| &change.wanted) {
         Some(Some(actual)) => actual,
-        None if pod.ahead.is_some() => &live.revision,
+        None if pod.annotations.contains_key(ACTUAL_REVISION) => &live.revision,
         Some(None) | None => named,
     };
     // What it was made from does not change.

@@ -88,6 +88,10 @@ pub(super) fn carry_out(driver: &mut Driver, words: &[&str]) -> bool {
                 driver.world.pod(&pod).refuses_patches = false;
             }
         }
+        ["the", "label", "of", pod, "is", "set", "back"] => {
+            let living = &mut driver.world.pod(pod).living;
+            living.labelled = living.actual.clone();
+        }
         ["the", "node", "of", pod, "is", "cordoned"] => {
             driver.world.pod(pod).living.limits.would_not_fit = true;
         }

@@ -151,7 +151,8 @@ impl SimPod {
         if let Some(change) = annotations.get(annotation::ENVIRONMENT) {
             return self.living.gets_variables(change, now + NUDGED);
         }
-        if !self.living.relabel(labels, annotations, known) {
+        let says_actual = self.annotations.contains_key(annotation::ACTUAL_REVISION);
+        if !self.living.relabel(labels, annotations, known, says_actual) {
             return false;
         }
         self.annotations.remove(annotation::ACTUAL_REVISION);

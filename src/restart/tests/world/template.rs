@@ -409,15 +409,16 @@ impl Living {
         true
     }
 
-    /// A patch of labels and annotations; refused if the pod has others than it has seen.
+    /// A patch of labels and annotations; refused if the pod has others than it has seen. `says_actual`: an annotation
+    /// has the revision that it was made from.
     pub(crate) fn relabel(
         &mut self,
         labels: &BTreeMap<String, Change>,
         annotations: &BTreeMap<String, Change>,
         known: &[Template],
+        says_actual: bool,
     ) -> bool {
-        let is_ahead = self.actual != self.labelled;
-        let seen = is_ahead.then(|| revision(&self.actual));
+        let seen = says_actual.then(|| revision(&self.actual));
         let actual = annotations.get(ACTUAL_REVISION);
         if actual.is_some_and(|change| change.seen != seen) {
             return false;
@@ -439,7 +440,7 @@ impl Living {
         }
         self.actual = match actual.map(|change| &change.wanted) {
             Some(Some(name)) => named(&Some(name.clone())).expect("a known revision"),
-            None if is_ahead => self.actual.clone(),
+            None if says_actual => self.actual.clone(),
             Some(None) | None => label.clone(),
         };
         self.labelled = label;
