@@ -100,7 +100,6 @@ pub(super) fn three_nodes(parts: &Parts) -> Value {
                 "podTemplate": {
                     "metadata": { "labels": { "app": "logs" } },
                     "spec": {
-                        "securityContext": { "runAsUser": USER, "fsGroup": USER },
                         "containers": [{
                             "name": "elasticsearch",
                             "env": environment,

@@ -75,7 +75,7 @@ impl Edits {
             stage.until_one_is_stopped();
             stage.operator.kill();
             stage.until_all_restarted(&known);
-            stage.operator.start_with(&[]);
+            stage.operator.start_again();
         });
         self.assert_setting(BUFFER, "16%");
     }
@@ -87,7 +87,7 @@ impl Edits {
             stage.until_one_is_stopped();
             stage.operator.kill();
             stage.fixture.kill_reconciler();
-            stage.operator.start_with(&[]);
+            stage.operator.start_again();
         });
         self.assert_setting(BUFFER, "17%");
     }

@@ -52,14 +52,18 @@ impl Operator {
         let names = Hosts::write(&hosts, admin.kubeconfig());
         let line = line.map(str::to_owned).to_vec();
         let mut operator = Self { process: None, line, _hosts: names, directory };
-        operator.start_with(&[]);
+        operator.start_again();
         Ok(operator)
     }
 
-    /// Starts it again, with these options, too: a newer version has other defaults.
+    /// Starts it after it was killed.
+    pub(super) fn start_again(&mut self) {
+        self.start_with(&[]);
+    }
+
+    /// Starts it after it was killed, with these options, too.
     pub(super) fn start_with(&mut self, options: &[&str]) {
         let options = options.iter().map(|option| (*option).to_owned());
-        self.kill();
         let line: Vec<String> = self.line.iter().cloned().chain(options).collect();
         self.process = Some(Process::start("eck", self.directory.path(), &line));
     }

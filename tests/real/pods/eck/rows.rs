@@ -13,7 +13,7 @@ use super::stage::Stage;
 use crate::support::wait::eventually;
 
 #[test]
-#[ignore = "a quarter of an hour; CONTRIBUTING.md"]
+#[ignore = "twenty minutes; CONTRIBUTING.md"]
 fn what_a_person_edits_beside_eck_row_by_row() {
     const TEST: &str = "pods::eck::rows::what_a_person_edits_beside_eck_row_by_row";
     let Some(stage) = Stage::set_up(TEST) else { return };

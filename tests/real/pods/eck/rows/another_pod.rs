@@ -65,7 +65,7 @@ impl Edits {
     }
 
     /// What the status says of the update of all nodes, which is not allowed.
-    fn until_told(&self) -> String {
+    pub(super) fn until_told(&self) -> String {
         eventually("the status says that it is not allowed", || {
             let status = self.fixture().logs()["status"].take();
             let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -19,7 +19,6 @@ impl Edits {
         self.other_nodes("a node more", NODES.len() + 1, &count(NODES.len() + 1));
         self.stage.move_data_off("logs-es-default-3");
         self.other_nodes("a node less", NODES.len(), &count(NODES.len()));
-        self.stage.move_data_off("");
     }
 
     /// One setting in both: all nodes get it in place.
@@ -40,7 +39,6 @@ impl Edits {
         self.stage.move_data_off("logs-es-more-*");
         let remove = json!([{ "op": "remove", "path": format!("{SETS}/1") }]);
         self.other_nodes("a node set less", NODES.len(), &remove);
-        self.stage.move_data_off("");
     }
 
     /// Makes an edit after which there are this many nodes; those that stay go on.
@@ -49,6 +47,7 @@ impl Edits {
         self.stage.edit(edit);
         self.stage.nodes = nodes;
         eventually(what, || (self.fixture().pods().len() == nodes).then_some(()));
+        self.stage.exclude(&Value::Null);
         for (was, is) in self.settle() {
             assert_eq!(is, was, "{what}");
         }
@@ -60,16 +59,19 @@ impl Stage {
     /// Has all copies moved off nodes of this name, as shutdown records for a removal do: those of the engines here
     /// say at once that they have.
     fn move_data_off(&self, name: &str) {
-        let exclude = if name.is_empty() { Value::Null } else { json!(name) };
-        let setting =
-            json!({ "persistent": { "cluster.routing.allocation.exclude._name": exclude } });
-        self.engines.ask("PUT", "_cluster/settings", Some(&setting)).expect("it is taken");
+        self.exclude(&json!(name));
         let stem = name.trim_end_matches('*');
         eventually("all copies are moved", || {
             let copies = self.ask("_cat/shards?format=json&h=node")?;
-            let on_it = |copy: &Value| copy["node"].as_str().is_none_or(|node| node.contains(stem));
-            let left = copies.as_array()?.iter().any(on_it);
-            (stem.is_empty() || !left).then_some(())
+            let is_left =
+                |copy: &Value| copy["node"].as_str().is_none_or(|node| node.contains(stem));
+            (!copies.as_array()?.iter().any(is_left)).then_some(())
         });
+    }
+
+    /// Has no copies allocated to nodes of this name.
+    fn exclude(&self, name: &Value) {
+        let setting = json!({ "persistent": { "cluster.routing.allocation.exclude._name": name } });
+        self.engines.ask("PUT", "_cluster/settings", Some(&setting)).expect("it is taken");
     }
 }
