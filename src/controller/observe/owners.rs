@@ -13,7 +13,7 @@ use stayput_kube_access::pod::Owner;
 use stayput_kube_access::stateful_set::{NotComparable, Set, ordinal, replaces};
 use stayput_pod_update::{environment, resized, runs_once};
 use stayput_restart::annotation::ENVIRONMENT;
-use stayput_restart::{Change, Known, LabelAhead, PodPatch, PodUpdate};
+use stayput_restart::{Change, Known, LabelAhead, PodPatch, PodUpdate, Time};
 use tokio::time::Instant;
 
 use crate::apiserver::{ApiError, Apiserver};
@@ -30,6 +30,8 @@ pub(crate) struct Owners {
     templates: Templates,
     /// True if edited templates are carried out.
     updates: bool,
+    /// The revisions in labels that are ahead, and when they were first seen there, by the uid of the pod.
+    labels: BTreeMap<String, (String, Time)>,
 }
 
 impl Owners {
@@ -107,6 +109,17 @@ impl Owners {
         replaced.collect()
     }
 
+    /// Notes the labels that are ahead of their pods.
+    pub(super) fn see_labels(&mut self, pods: &[Arc<PodFacts>], now: Time) {
+        let before = std::mem::take(&mut self.labels);
+        let ahead = pods.iter().filter_map(|pod| {
+            let label = &pod.owner.as_ref().filter(|owner| owner.is_label_ahead())?.label;
+            let same = before.get(&pod.uid).filter(|(seen, _)| seen == label);
+            Some((pod.uid.clone(), (label.clone(), same.map_or(now, |(_, since)| *since))))
+        });
+        self.labels = ahead.collect();
+    }
+
     /// The label of a pod that is ahead of it, and the way back.
     pub(super) fn ahead(&self, pod: &PodFacts) -> Option<LabelAhead> {
         let owner = pod.owner.as_ref().filter(|owner| owner.is_label_ahead())?;
@@ -114,7 +127,8 @@ impl Owners {
         let way = [owner.label.as_str(), owner.revision.as_str()];
         let back = self.set(owner).and_then(|set| self.templates.back(set, pod, live, way));
         let back = back.map_err(|error| unknown(format!("{}: {error}", pod.name)));
-        Some(LabelAhead { revision: owner.label.clone(), back })
+        let (revision, since) = self.labels.get(&pod.uid)?.clone();
+        Some(LabelAhead { revision, since, back })
     }
 
     /// The update that brings the pod to its owner's template; `None` if it is made from that, or if no

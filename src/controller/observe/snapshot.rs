@@ -99,9 +99,11 @@ pub(crate) fn refresh(
             unserved_since: known.unserved_since,
             update: known.update.clone(),
             ahead: ahead(facts).map(|label| {
-                let back = known.ahead.as_ref().map(|known| known.back.clone());
-                let back = back.unwrap_or_else(|| Err(unknown("its way back is not read yet")));
-                Box::new(LabelAhead { revision: label.to_owned(), back })
+                let same = known.ahead.as_ref().filter(|known| known.revision == label);
+                same.cloned().unwrap_or_else(|| {
+                    let back = Err(unknown("its way back is not read yet"));
+                    Box::new(LabelAhead { revision: label.to_owned(), since: bare.now, back })
+                })
             }),
             live: live(facts, port, &[]).map(|live| {
                 let data = known.live.as_ref().map(|known| known.data).unwrap_or_default();

@@ -130,6 +130,7 @@ impl Facts {
     /// The pods with the facts about them. A size that the last dry run has refused is a replacement.
     pub(super) fn fill(&mut self, look: &Look<'_>, dry_runs: &mut PatchDryRuns) -> Vec<Pod> {
         let replaced = self.owners.replaced_by_operators(look.pods);
+        self.owners.see_labels(look.pods, snapshot::now());
         let pods = look.pods.iter();
         pods.map(|facts| self.pod(look, facts, &replaced, dry_runs)).collect()
     }

@@ -155,8 +155,8 @@ fn begin_in_order(candidates: &Candidates<'_, '_>) -> Changes {
         }
     };
     let strategy = restart.request.strategy;
-    let pause = not_just_given_back(context, restart)
-        .and_then(|()| until_operator_has_seen(context, restart));
+    let pause =
+        not_just_given_back(context, restart).and_then(|()| until_operator_has_seen(context));
     let turns = select(&mut evaluation, pods, strategy, |pod, manager, terms| {
         pause.clone()?;
         until_started(context, restart, pod, manager)?;

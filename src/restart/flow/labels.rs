@@ -11,7 +11,7 @@ use crate::flow::member::update::frozen_update::is_allowed;
 use crate::plan::REVISION_LABEL;
 use crate::{
     Action, Change, Code, Context, LabelAhead, Ledger, LivePod, Operator, OperatorKind, Pod,
-    PodUpdate, Restart, UpdateStep,
+    PodUpdate, UpdateStep,
 };
 
 /// Moves the labels of operators' pods: ahead when their template changes, all in one plan; and back when nobody
@@ -112,18 +112,18 @@ pub(crate) fn until_ahead(pod: &Pod, live: &LivePod, update: &PodUpdate) -> Chec
     }
 }
 
-/// Time in which an operator may still act on what it has seen before the labels went ahead, in milliseconds.
+/// Time in which an operator may still act on what it has seen before a label went ahead, in milliseconds.
 const OPERATOR_ACTS: u64 = 3_000;
 
-/// Passes unless labels of the OpenSearch operator's pods have just gone ahead for a restart that has not begun. A pod
-/// that the operator deletes by the old label, beside a node that we stop, would be two that are not ready: it
-/// takes these for a failure of the cluster.
-pub(crate) fn until_operator_has_seen(context: &Context<'_>, restart: &Restart) -> Check {
+/// Passes unless labels of the OpenSearch operator's pods have just gone ahead. A pod that the operator deletes by the
+/// old label, beside a node that we stop, would be two that are not ready: it takes these for a failure of the cluster.
+pub(crate) fn until_operator_has_seen(context: &Context<'_>) -> Check {
     let makes = |operator: &Operator| operator.kind == OperatorKind::OpenSearch;
-    let mut pods = context.index.pods();
-    let is_ahead = |pod: &Pod| pod.ahead.is_some() && pod.operator.as_ref().is_some_and(makes);
-    let is_new = context.snapshot.now.since(restart.started) < OPERATOR_ACTS;
-    if restart.began.is_none() && is_new && pods.any(is_ahead) {
+    let is_new = |ahead: &LabelAhead| context.snapshot.now.since(ahead.since) < OPERATOR_ACTS;
+    let has_just_moved = |pod: &Pod| {
+        pod.operator.as_ref().is_some_and(makes) && pod.ahead.as_deref().is_some_and(is_new)
+    };
+    if context.index.pods().any(has_just_moved) {
         let message = "labels of its pods have just changed: waits a moment, in which the OpenSearch operator \
                        may still act on the old ones";
         return refuse(Code::Relabelling, message);

@@ -264,6 +264,9 @@ pub struct Unreturnable {
 pub struct LabelAhead {
     /// The revision in the label.
     pub revision: String,
+    /// Since when the label has it, as far as looks have shown.
+    #[serde(default)]
+    pub since: Time,
     /// The other labels and the annotations that change when the label goes back to the revision that the pod was
     /// made from.
     #[serde(with = "known")]

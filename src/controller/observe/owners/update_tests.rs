@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
-use stayput_restart::{Change, Known, PodUpdate, UpdateStep};
+use stayput_restart::{Change, Known, PodUpdate, Time, UpdateStep};
 use tokio::time::Instant;
 
 use super::Owners;
@@ -301,8 +301,12 @@ fn a_label_that_is_ahead_is_never_taken_for_the_pod() {
         assert_eq!(update.patch.images["search"], change("search:1", "search:2"));
         let wanted = labels.map(|seen| change(seen, "new"));
         assert_eq!(update.patch.labels.get("tier"), wanted.as_ref(), "from what it has");
-        let back = owners.ahead(&pod).expect("it is ahead");
-        assert_eq!(back.revision, label);
+        let pods = [Arc::new(pod)];
+        for now in [Time(7), Time(9)] {
+            owners.see_labels(&pods, now);
+        }
+        let back = owners.ahead(&pods[0]).expect("it is ahead");
+        assert_eq!((back.revision.as_str(), back.since), (label, Time(7)));
         assert_eq!(back.back.expect("it is known").labels["tier"], change(tier, "hot"));
     }
 }

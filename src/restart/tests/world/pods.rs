@@ -151,9 +151,13 @@ impl SimPod {
         if let Some(change) = annotations.get(annotation::ENVIRONMENT) {
             return self.living.gets_variables(change, now + NUDGED);
         }
+        let before = self.living.labelled.clone();
         let says_actual = self.annotations.contains_key(annotation::ACTUAL_REVISION);
         if !self.living.relabel(labels, annotations, known, says_actual) {
             return false;
+        }
+        if self.living.labelled != before {
+            self.living.labelled_at = now;
         }
         self.annotations.remove(annotation::ACTUAL_REVISION);
         let actual = annotations.get(annotation::ACTUAL_REVISION);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::sidecar::Sidecar;
 use crate::annotation::ACTUAL_REVISION;
-use crate::{Change, GivenSettings, LabelAhead, PodPatch, PodUpdate, Settings, UpdateStep};
+use crate::{Change, GivenSettings, LabelAhead, PodPatch, PodUpdate, Settings, Time, UpdateStep};
 pub(crate) use limits::Limits;
 
 /// Until the kubelet sees a change of a pod, in milliseconds.
@@ -121,6 +121,8 @@ pub(crate) struct Living {
     pub(crate) actual: Template,
     /// The template of the revision that its label names.
     pub(crate) labelled: Template,
+    /// When that came there.
+    pub(crate) labelled_at: u64,
     /// The template that its owner wants.
     pub(crate) wanted: Template,
     /// `metadata.resourceVersion`.
@@ -156,6 +158,7 @@ impl Living {
             is_read: false,
             actual: template.clone(),
             labelled: template.clone(),
+            labelled_at: 0,
             wanted: template.clone(),
             version: 1,
             image: template["image"].clone(),
@@ -278,7 +281,8 @@ impl Living {
         let back = update(&self.labelled, &self.actual)?.patch;
         let back =
             PodPatch { labels: back.labels, annotations: back.annotations, ..PodPatch::default() };
-        Some(Box::new(LabelAhead { revision: revision(&self.labelled), back: Ok(back) }))
+        let (revision, since) = (revision(&self.labelled), Time(self.labelled_at));
+        Some(Box::new(LabelAhead { revision, since, back: Ok(back) }))
     }
 
     /// What it lacks, with the images that a dry run has told.
