@@ -29,6 +29,7 @@ mod resumed;
 mod saved;
 mod scenario;
 mod schema;
+mod second_not_ready;
 mod snapshots;
 mod steps;
 mod superseded;

@@ -3,8 +3,8 @@
 use crate::changes::{Check, refuse};
 use crate::snapshot::namespace_and_name;
 use crate::{
-    Blocker, Code, Context, Ledger, Manager, Member, OperatorKind, Pod, Request, Restart, Sources,
-    Strategy, annotation, foreign_text,
+    Blocker, Code, Context, Ledger, Manager, Member, Operator, OperatorKind, Pod, Request, Restart,
+    Sources, Strategy, annotation, foreign_text,
 };
 use stayput_api::Desired;
 
@@ -168,13 +168,11 @@ pub(crate) fn if_gone_for_good(context: &Context<'_>, pod: &Pod) -> String {
 /// operator does not recover clusters by itself.
 fn not_taken_for_a_failure(context: &Context<'_>, request: &Request) -> Check {
     let cluster = &context.snapshot.cluster;
-    let is_off =
-        cluster.annotations.get(annotation::PARALLEL_RECOVERY).is_some_and(|it| it == "false");
-    if is_off || !stops_several_at_once(context, request) {
+    if !stops_several_at_once(context, request) {
         return Ok(());
     }
-    let made_by = context.index.pods().filter_map(|pod| pod.operator.as_ref());
-    let Some(operator) = made_by.into_iter().find(|made| made.kind != OperatorKind::Eck) else {
+    let Some(operator) = context.index.pods().find_map(|pod| recovering_operator(context, pod))
+    else {
         return Ok(());
     };
     let (namespace, name) = namespace_and_name(&cluster.name);
@@ -187,6 +185,14 @@ fn not_taken_for_a_failure(context: &Context<'_>, request: &Request) -> Check {
         annotation::PARALLEL_RECOVERY
     );
     refuse(Code::GateClosed, message)
+}
+
+/// The OpenSearch operator of a pod, unless a person has confirmed that it does not recover clusters by itself: it makes
+/// a StatefulSet again when two of its pods are not ready.
+pub(crate) fn recovering_operator<'p>(context: &Context<'_>, pod: &'p Pod) -> Option<&'p Operator> {
+    let annotations = &context.snapshot.cluster.annotations;
+    let is_off = annotations.get(annotation::PARALLEL_RECOVERY).is_some_and(|it| it == "false");
+    pod.operator.as_ref().filter(|operator| operator.kind != OperatorKind::Eck && !is_off)
 }
 
 fn stops_several_at_once(context: &Context<'_>, request: &Request) -> bool {

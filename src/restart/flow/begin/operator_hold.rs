@@ -1,8 +1,10 @@
 //! Restarts wait while an operator replaces pods: two that stop nodes of one engine do not see each other's stops
-//! in time. Where an operator deletes only pods that are not ready, a stop would make it delete the pod.
+//! in time. Where an operator deletes only pods that are not ready, a stop would make it delete the pod; and one takes
+//! two that are not ready for a failure of the cluster.
 
 use crate::changes::{Check, refuse};
 use crate::flow::member::update::frozen_update::planned_update;
+use crate::flow::observed::recovering_operator;
 use crate::snapshot::Replacement;
 use crate::{Code, Context, Operator, Pod, Request, Strategy};
 
@@ -12,11 +14,14 @@ pub(crate) struct OperatorHold<'t, 'a> {
     strategy: Strategy,
     /// The first operator that replaces one pod after the other.
     replacing: Option<&'a Operator>,
+    /// The first pod that is not ready.
+    not_ready: Option<&'a Pod>,
 }
 
 impl<'t, 'a> OperatorHold<'t, 'a> {
     pub(crate) fn of(context: &'t Context<'a>, request: &Request) -> Self {
-        let mut hold = Self { context, strategy: request.strategy, replacing: None };
+        let not_ready = context.index.pods().find(|pod| !pod.ready);
+        let mut hold = Self { context, strategy: request.strategy, replacing: None, not_ready };
         let mut left = context.index.pods().filter_map(|pod| hold.left_to_operator(pod));
         hold.replacing = left.find_map(|(operator, replacement)| {
             (replacement == Replacement::EachPod).then_some(operator)
@@ -31,8 +36,25 @@ impl<'t, 'a> OperatorHold<'t, 'a> {
             return Ok(());
         }
         let would_be = || Some(self.left_to_operator(pod)?.0);
-        let Some(operator) = self.replacing.or_else(would_be) else { return Ok(()) };
-        refuse(Code::OperatorReplaces, operator.replaces(&self.context.snapshot.cluster))
+        match self.replacing.or_else(would_be) {
+            Some(operator) => {
+                refuse(Code::OperatorReplaces, operator.replaces(&self.context.snapshot.cluster))
+            }
+            None => self.is_only_one_not_ready(pod),
+        }
+    }
+
+    /// Passes unless this ready pod would be the second one that is not, of an operator that takes two for a failure.
+    fn is_only_one_not_ready(&self, pod: &Pod) -> Check {
+        let Some(operator) = recovering_operator(self.context, pod) else { return Ok(()) };
+        let Some(other) = self.not_ready else { return Ok(()) };
+        let message = format!(
+            "{} is not ready, and {} makes the StatefulSet of {} again when two pods are not",
+            other.name,
+            operator.name(),
+            operator.describe_object()
+        );
+        refuse(Code::OperatorReplaces, message)
     }
 
     /// The operator of a pod of an older revision that is not updated here, with the pods that it deletes.

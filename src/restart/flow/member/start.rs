@@ -13,7 +13,7 @@ use crate::flow::member::stop::{describe, end_drain, resume_on};
 use crate::flow::member::until_recovered;
 use crate::flow::member::update::container::why_others_are_not_ready;
 use crate::flow::member::update::{self, environment, is_carried_out, until_carried_out};
-use crate::flow::observed::{expected_now, has_joined, is_over_time};
+use crate::flow::observed::{expected_now, has_joined, is_over_time, recovering_operator};
 use crate::flow::requests::configs::why_not_started;
 use crate::flow::turn::{GiveBack, Turn, TurnView, wait};
 use crate::{
@@ -190,7 +190,8 @@ pub(crate) fn prove(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Tu
         Started::ProvenUntil(since) => return done_until(&since),
         Started::Failed(reason) => return Turn::Abort(reason),
         Started::Late => {
-            let what = why_others_are_not_ready(member, pod);
+            let what = why_others_are_not_ready(member, pod)
+                .or_else(|| why_pod_is_not_ready(view.context, pod));
             let what = what.unwrap_or_else(|| describe_state(manager));
             return Turn::Abort(format!("not back in time: {what}"));
         }
@@ -219,6 +220,9 @@ fn until_proven(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result
     if !manager.is_ready() {
         return Err(wait(Code::NotReady, "it has joined and is not ready yet"));
     }
+    if let Some(why) = why_pod_is_not_ready(context, pod) {
+        return Err(wait(Code::NotReady, why));
+    }
     if !is_carried_out {
         let message = "the node is back, but its pod does not have the new spec yet";
         return Err(wait(Code::NewContainer, message));
@@ -232,6 +236,16 @@ fn until_proven(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result
         return Err(Turn::act_and_wait(action, Code::Relabelling, message));
     }
     until_recovered(view, manager)
+}
+
+/// Reason why a node that serves is not back before its pod is ready, too, if so: its operator takes two pods that are
+/// not ready for a failure of the cluster, and the next node would be the second.
+fn why_pod_is_not_ready(context: &Context<'_>, pod: &Pod) -> Option<String> {
+    let operator = recovering_operator(context, pod).filter(|_| !pod.ready)?;
+    Some(format!(
+        "its engine serves, and its pod is not ready: {} makes the StatefulSet again when two are not",
+        operator.name()
+    ))
 }
 
 /// True if a member whose pod has changed is proven back: then there is no rollback any more.
