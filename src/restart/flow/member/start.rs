@@ -238,8 +238,8 @@ fn until_proven(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result
     until_recovered(view, manager)
 }
 
-/// Reason why a node that serves is not back before its pod is ready, too, if so: its operator takes two pods that are
-/// not ready for a failure of the cluster, and the next node would be the second.
+/// Reason why a node that serves is not back yet, if its pod is not ready: its operator takes two such pods for a
+/// failure of the cluster, and the next node would be the second.
 fn why_pod_is_not_ready(context: &Context<'_>, pod: &Pod) -> Option<String> {
     let operator = recovering_operator(context, pod).filter(|_| !pod.ready)?;
     Some(format!(

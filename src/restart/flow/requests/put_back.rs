@@ -5,7 +5,7 @@ use crate::changes::Changes;
 use crate::flow::answers::SEQUENCE_GAP;
 use crate::flow::observed::{expected_now, is_to_be_stopped};
 use crate::flow::requests::configs::remember_all;
-use crate::flow::requests::update::update_id;
+use crate::flow::requests::update::{is_left_alone, update_id};
 use crate::flow::requests::{has_been_tried, last_of, try_of};
 use crate::ledger::{LedgerChange, OwnKind};
 use crate::{Context, Ledger, Outcome, Pod, Reason, StartDebt};
@@ -15,26 +15,25 @@ use stayput_api::{ConfigChoice, State};
 pub(crate) fn start_put_back(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let cluster = &context.snapshot.cluster;
-    let are_known = || context.index.pods().all(|pod| pod.update.is_ok());
-    if context.policy.update.is_empty()
-        || !cluster.has_status
-        || cluster.paused
-        || ledger.restart.is_some()
-        || !are_known()
-    {
+    let is_held = !cluster.has_status || cluster.paused || ledger.restart.is_some();
+    if context.policy.update.is_empty() || is_held {
         return changes;
     }
     let Some((last, outcome)) = last_of(ledger, OwnKind::Templates) else { return changes };
-    let id = update_id(context);
-    if outcome == Some(Outcome::Done) || try_of(&id, last).is_some() {
+    if outcome == Some(Outcome::Done) {
         return changes;
     }
     let pods = context.index.pods().filter(|pod| {
-        let is_left_alone = pod.leaving.is_none() && ledger.is_released(&pod.uid);
-        is_left_alone && has_been_tried(pod, last) && !is_to_be_stopped(context, pod)
+        let is_ours = is_left_alone(ledger, pod) && has_been_tried(pod, last);
+        is_ours && !is_to_be_stopped(context, pod)
     });
     let starts: Vec<StartDebt> = pods.filter_map(|pod| owed_start(context, pod)).collect();
-    if starts.is_empty() {
+    // The id of the wanted templates is certain only if all are known.
+    if starts.is_empty() || context.index.pods().any(|pod| pod.update.is_err()) {
+        return changes;
+    }
+    let id = update_id(context);
+    if try_of(&id, last).is_some() {
         return changes;
     }
     changes.ledger.extend(remember_all(context, ledger, OwnKind::Templates, id));

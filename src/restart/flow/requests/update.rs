@@ -145,7 +145,7 @@ fn updates_to_come<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Pod> {
 }
 
 /// True if neither a restart nor a debt concerns this pod, and its node does not leave.
-fn is_left_alone(ledger: &Ledger, pod: &Pod) -> bool {
+pub(crate) fn is_left_alone(ledger: &Ledger, pod: &Pod) -> bool {
     pod.leaving.is_none() && ledger.is_released(&pod.uid)
 }
 
