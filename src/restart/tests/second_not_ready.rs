@@ -1,7 +1,7 @@
 //! The OpenSearch operator takes two pods that are not ready for a failure of the cluster.
 
 use super::scenario::moment;
-use crate::{Action, Code, Plan, Policy, Snapshot, annotation, plan};
+use crate::{Action, Code, Plan, Policy, Restart, Snapshot, annotation, plan};
 
 const ANOTHER: &str = "logs-0 is not ready, and the OpenSearch operator makes the StatefulSet of OpenSearchCluster logs \
                        again when two pods are not";
@@ -67,4 +67,32 @@ fn a_node_of_it_keeps_its_slot_until_its_pod_is_ready() {
             "{plan:#?}"
         );
     }
+}
+
+#[test] // proves UPDATE-99
+fn a_pod_of_it_that_never_gets_ready_ends_the_restart() {
+    let script = [
+        "request rolling r1",
+        "run until logs-2 is stopped",
+        "run until logs-2 is running",
+        "run 1s",
+    ];
+    let (mut snapshot, policy) = cluster_of("opensearch makes the pods", &script);
+    snapshot.pods[2].ready = false;
+    snapshot.now = snapshot.now.plus(2 * policy.phase_timeout);
+    let plan = plan(&snapshot, &policy);
+    let restart = restart(&plan).unwrap_or_else(|| panic!("it goes on: {plan:#?}"));
+    let reason = "logs-2: not back in time: its engine serves, and its pod is not ready: the OpenSearch operator makes \
+                  the StatefulSet again when two are not";
+    assert_eq!(restart.ending.as_ref().map(|ending| &*ending.reason), Some(reason));
+    let back = restart.members.iter().find_map(|member| member.compensation.as_ref());
+    assert_eq!(back.map(|back| back.stop_sequence), Some(None), "its engine goes on: {back:?}");
+}
+
+/// The restart in the ledger that the plan writes.
+fn restart(plan: &Plan) -> Option<&Restart> {
+    plan.actions.iter().find_map(|action| match action {
+        Action::WriteLedger(ledger) => ledger.restart.as_ref(),
+        _ => None,
+    })
 }
