@@ -70,12 +70,12 @@ fn without_warm(mut plan: Plan, options: &Options) -> Plan {
     plan
 }
 
-/// True if the object of an operator, an `Elasticsearch` or an `OpenSearchCluster`, switches TLS of its engine on, false if
-/// it switches TLS off.
+/// True if the operator of an object, an `Elasticsearch` or an `OpenSearchCluster`, gives its engine TLS, false if it does
+/// not.
 pub fn has_tls(object: &Value) -> Option<bool> {
     match object["kind"].as_str()? {
         "Elasticsearch" => Some(eck::has_tls(&object["spec"])),
-        "OpenSearchCluster" => opensearch_cluster::has_tls(&object["spec"]),
+        "OpenSearchCluster" => opensearch_cluster::has_tls(object),
         _ => None,
     }
 }

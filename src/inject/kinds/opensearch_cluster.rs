@@ -39,8 +39,7 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         ));
         return plan;
     };
-    let is_version_3 =
-        object["apiVersion"].as_str().is_some_and(|version| version.starts_with(VERSION_3));
+    let is_version_3 = is_version_3(object);
     // The shell is replaced, so that the manager is the container's first process.
     let command = json!(format!("exec {PROGRAM} run -- {entrypoint}"));
     plan.changes.push(Change::put(&general, Step::key("command"), command));
@@ -108,7 +107,6 @@ pub(super) fn has_known_command(object: &Value) -> bool {
 /// Security of the pods that the operator makes for an object, according to `docs/operators.md`.
 #[derive(Debug)]
 struct Secured {
-    /// True if the engine has TLS. If the object does not say so, it depends on the operator's version.
     has_tls: Option<bool>,
     /// The Secret of the user admin.
     login: String,
@@ -116,10 +114,16 @@ struct Secured {
     authority: Option<String>,
 }
 
-/// True if the object switches TLS on, false if it switches TLS off.
-pub(super) fn has_tls(spec: &Value) -> Option<bool> {
-    let http = &spec["security"]["tls"]["http"];
-    http.is_object().then(|| http["enabled"] != false)
+/// True if the engine has TLS for its clients, false if it has none. Before version 3 the operator leaves that to the
+/// image unless the object has a certificate.
+pub(super) fn has_tls(object: &Value) -> Option<bool> {
+    let http = &object["spec"]["security"]["tls"]["http"];
+    let is_on = http.is_object() && http["enabled"] != false;
+    (is_on || is_version_3(object)).then_some(is_on)
+}
+
+fn is_version_3(object: &Value) -> bool {
+    object["apiVersion"].as_str().is_some_and(|version| version.starts_with(VERSION_3))
 }
 
 impl Secured {
@@ -129,11 +133,12 @@ impl Secured {
         let http = &security["tls"]["http"];
         let chosen = security["config"]["adminCredentialsSecret"]["name"].as_str();
         let chosen = chosen.filter(|name| !name.is_empty());
-        let is_on = has_tls(&object["spec"]) == Some(true);
+        let has_tls = has_tls(object);
         Self {
-            has_tls: is_on.then_some(true),
+            has_tls,
             login: chosen.map_or_else(|| format!("{name}-admin-password"), str::to_owned),
-            authority: (is_on && http["generate"] == true).then(|| format!("{name}-ca")),
+            authority: (has_tls == Some(true) && http["generate"] == true)
+                .then(|| format!("{name}-ca")),
         }
     }
 

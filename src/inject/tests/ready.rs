@@ -260,13 +260,13 @@ fn a_note_names_the_secrets_that_are_probably_the_right_ones() {
         (
             "",
             [
-                "it is unknown whether the engine has TLS",
-                "secret/logs-admin-password and --ready-ca secret/NAME",
+                "the engine has no TLS",
+                "--ready-auth secret/logs-admin-password; if it asks for no user, --ready http://127.0.0.1:9200",
             ],
         ),
         (
             "config: {adminCredentialsSecret: {name: ''}}",
-            ["whether the engine has TLS", "--ready-auth secret/logs-admin-password"],
+            ["the engine has no TLS", "--ready-auth secret/logs-admin-password"],
         ),
         (
             "tls: {http: {generate: true}}",
@@ -276,7 +276,7 @@ fn a_note_names_the_secrets_that_are_probably_the_right_ones() {
             "tls: {http: {secret: {name: a}}}, config: {adminCredentialsSecret: {name: own}}",
             ["the engine has TLS", "--ready-auth secret/own and --ready-ca secret/NAME"],
         ),
-        ("tls: {http: {enabled: false}}", ["it is unknown whether the engine has TLS", ""]),
+        ("tls: {http: {enabled: false}}", ["the engine has no TLS", ""]),
     ] {
         let note = note(&cluster(security));
         assert!(parts.iter().all(|part| note.contains(part)), "{security}: {note}");
