@@ -13,7 +13,7 @@ use crate::template::{elements, run_once};
 use crate::update::UpdateStep::{self, Container, Relabel, Replace, Restart};
 
 /// Annotations with which a person, or an operator, asks for something, and the step that does it.
-const ANNOTATIONS: [(&str, UpdateStep); 9] = [
+const ANNOTATIONS: [(&str, UpdateStep); 10] = [
     // `kubectl rollout restart`.
     ("kubectl.kubernetes.io/restartedAt", Restart),
     // A person asks ECK for a restart.
@@ -31,6 +31,8 @@ const ANNOTATIONS: [(&str, UpdateStep); 9] = [
     ("update.k8s.elastic.co/timestamp", Relabel),
     // Hash of the config of the OpenSearch operator, which mounts it by `subPath`.
     ("opensearch.org/config", Container),
+    // The operator's own record of the StatefulSet that it has made. It is in the template until the next look at the set.
+    ("opensearch.org/last-applied", Relabel),
     // Before 3.0.
     ("opster.io/config", Container),
 ];

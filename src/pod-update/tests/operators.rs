@@ -34,6 +34,7 @@ fn each_annotation_of_an_operator_has_its_step() {
         ("elasticsearch.k8s.elastic.co/self-signed-transport-cert-disabled", Replace),
         ("update.k8s.elastic.co/timestamp", Relabel),
         ("opensearch.org/config", Container),
+        ("opensearch.org/last-applied", Relabel),
         ("opster.io/config", Container),
         // Beats and other agents look for these at the pods that run.
         ("co.elastic.logs/module", Relabel),
