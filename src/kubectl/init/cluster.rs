@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use kube::api::ListParams;
 use kube::core::Selector;
 use serde::Serialize;
@@ -135,14 +135,18 @@ async fn wanted(
 fn found_by(selector: &LabelSelector, object: &Value) -> String {
     let engine = &object["spec"]["engine"];
     let scheme = engine["scheme"].as_str().unwrap_or_default();
-    let selector = Selector::try_from(selector.clone());
-    let selector = selector.map(|selector| selector.to_string()).unwrap_or_default();
+    let selector = in_words(selector);
     let credentials = match (scheme, engine["credentialsSecret"].is_string()) {
         ("http", true) => ", with credentials that can be read on the network",
         ("http", false) => ", without credentials",
         _ => "",
     };
     format!("pods with {selector}, engine by {scheme}{credentials}")
+}
+
+/// As kubectl reads it.
+fn in_words(selector: &LabelSelector) -> String {
+    Selector::try_from(selector.clone()).map(|selector| selector.to_string()).unwrap_or_default()
 }
 
 fn by_labels(labels: BTreeMap<String, String>) -> LabelSelector {
@@ -169,10 +173,8 @@ async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<SelectedPods>, 
         )));
     }
     for operator in &OPERATORS {
-        let label = operator.kind.label();
-        let pod = pod_with(session, &format!("{label}={}", args.cluster)).await?;
-        if let Some(pod) = pod {
-            let selector = by_labels(BTreeMap::from([(label.to_owned(), args.cluster.clone())]));
+        let selector = operator.selector(&args.cluster);
+        if let Some(pod) = pod_with(session, &in_words(&selector)).await? {
             let mut found = SelectedPods::new(selector, &pod.spec, By::Operator(operator));
             if let Some(engine) = &mut found.engine
                 && engine.reached.has_tls.is_none()
@@ -261,6 +263,8 @@ struct Operator {
     authority: &'static str,
     /// The name in the engine's certificates, behind the name of the cluster.
     server: &'static str,
+    /// A label that only pods of nodes have, if the operator makes others for the same cluster.
+    of_nodes: Option<&'static str>,
 }
 
 const OPENSEARCH: Operator = Operator {
@@ -269,6 +273,8 @@ const OPENSEARCH: Operator = Operator {
     credentials: "-admin-password",
     authority: "-ca",
     server: "",
+    // The pod with which a new cluster forms has no manager, and goes.
+    of_nodes: Some("opensearch.org/opensearch-nodepool"),
 };
 
 const OPERATORS: [Operator; 3] = [
@@ -278,16 +284,32 @@ const OPERATORS: [Operator; 3] = [
         credentials: "-es-elastic-user",
         authority: "-es-http-certs-public",
         server: "-es-http",
+        of_nodes: None,
     },
     OPENSEARCH,
     Operator {
         kind: OperatorKind::Opster,
         resource: "opensearchclusters.opensearch.opster.io",
+        of_nodes: Some("opster.io/opensearch-nodepool"),
         ..OPENSEARCH
     },
 ];
 
 impl Operator {
+    /// The pods of the nodes of this cluster.
+    fn selector(&self, cluster: &str) -> LabelSelector {
+        let of_cluster = BTreeMap::from([(self.kind.label().to_owned(), cluster.to_owned())]);
+        let of_nodes = self.of_nodes.map(|label| LabelSelectorRequirement {
+            key: label.to_owned(),
+            operator: "Exists".to_owned(),
+            values: None,
+        });
+        LabelSelector {
+            match_labels: Some(of_cluster),
+            match_expressions: of_nodes.map(|of_nodes| vec![of_nodes]),
+        }
+    }
+
     /// The commands, for once, after which edits of the operator's object are carried out in place. ECK deletes no pod
     /// with this budget, so it has to have made those with the manager before.
     fn in_place(&self, namespace: &str, name: &str) -> String {
