@@ -183,10 +183,10 @@ fn a_real_engine_restarted_with_curl() {
     let (_, token) = secured.tokens("good").next().expect("a token");
     let curl = secured.curl.bearer(token);
     curl.get("/readyz").expect(200);
-    curl.post("/es/stop?wait=60s", "{}").expect(200);
+    curl.post("/es/stop?wait=5m", "{}").expect(200);
     let checksum = node.swap("node.attr.stayput: curled");
     let body = json!({ "checksum": checksum }).to_string();
-    let status = curl.post("/es/start?wait=60s", &body).expect(200);
+    let status = curl.post("/es/start?wait=5m", &body).expect(200);
     assert_eq!(status["run"]["checksum"], json!(checksum));
     assert_eq!(node.attribute(), "curled");
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -103,6 +104,8 @@ fn term_from_outside_is_passed_on_and_a_second_one_shortens() {
     up();
     manager.signal(Signal::SIGTERM);
     eventually("the engine heard it", || work.path().join("heard").exists().then_some(()));
+    // Well above the tree grace.
+    thread::sleep(Duration::from_secs(1));
     assert!(manager.init().is_some(), "only the kubelet ends the first wait");
     manager.signal(Signal::SIGTERM);
     assert_eq!(manager.wait(), 137);

@@ -13,6 +13,7 @@ mod first_ten_minutes;
 mod five_commands;
 mod fixture;
 mod history;
+mod hosts;
 mod ladder;
 mod nodes;
 mod official;

@@ -14,6 +14,7 @@ use crate::support::manager::{Launch, Manager};
 use crate::support::mounts::{FrozenDisk, SmallDisk};
 use crate::support::namespace::cannot_isolate;
 use crate::support::skip;
+use crate::support::wait::eventually;
 
 const ENGINE: [&str; 2] = ["sleep", "infinity"];
 
@@ -21,13 +22,22 @@ fn launch(work: &Path) -> Launch {
     Launch::new(work, ENGINE).options(["--on-exit", "hold"])
 }
 
-/// What must be true however the disk fails; `fail` makes it fail and `mend` repairs it.
-fn serves_without_a_journal(manager: &Manager, fail: impl FnOnce(), mend: impl FnOnce()) {
+/// What must be true however the disk fails; `fail` makes it fail and `mend` repairs it. Its files are in `content`.
+fn serves_without_a_journal(
+    manager: &Manager,
+    content: &Path,
+    fail: impl FnOnce(),
+    mend: impl FnOnce(),
+) {
     let api = &manager.api;
     let status = api.status_when("started and written down", |status| {
         status["state"] == "starting" && status["manager"]["durable"] == true
     });
     let cursor = status["cursor"].as_str().expect("a cursor");
+    eventually("nothing is left to write", || {
+        let journal = fs::read_to_string(content.join("journal.json"));
+        journal.is_ok_and(|journal| journal.contains("\"run\":{")).then_some(())
+    });
     fail();
 
     // A stop is refused, and until then all other requests are answered.
@@ -75,6 +85,7 @@ fn full() {
             let filler = std::cell::OnceCell::new();
             serves_without_a_journal(
                 &manager,
+                &work.path().join("state"),
                 || filler.set(disk.fill()).expect("once"),
                 || fs::remove_file(filler.get().expect("it was filled")).expect("a file"),
             );
@@ -91,7 +102,7 @@ fn read_only() {
         Ok(disk) => {
             let manager = launch(work.path()).start();
             let (fail, mend) = (|| disk.set_writable(false), || disk.set_writable(true));
-            serves_without_a_journal(&manager, fail, mend);
+            serves_without_a_journal(&manager, &work.path().join("state"), fail, mend);
         }
     }
 }
@@ -112,7 +123,7 @@ fn hung() {
                     .api
                     .status_when("all written down", |now| now["manager"]["durable"] == true);
             };
-            serves_without_a_journal(&manager, fail, mend);
+            serves_without_a_journal(&manager, &work.path().join("backing"), fail, mend);
         }
     }
 }
@@ -200,13 +211,7 @@ fn hung_in_the_middle_of_a_write() {
             let running = launch(work.path()).start();
             // The disk is freed before the manager is waited for, also when this fails.
             let (manager, disk) = (&running, disk);
-            let fail = || {
-                manager.api.status_when("nothing left to write", |_| {
-                    let journal = fs::read_to_string(work.path().join("backing/journal.json"));
-                    journal.is_ok_and(|journal| journal.contains("\"run\":{"))
-                });
-                fs::write(&freeze, "").expect("a file");
-            };
+            let fail = || fs::write(&freeze, "").expect("a file");
             let mend = || {
                 assert!(disk.is_frozen());
                 fs::remove_file(&freeze).expect("a file");
@@ -215,7 +220,7 @@ fn hung_in_the_middle_of_a_write() {
                     .api
                     .status_when("all written down", |now| now["manager"]["durable"] == true);
             };
-            serves_without_a_journal(manager, fail, mend);
+            serves_without_a_journal(manager, &work.path().join("backing"), fail, mend);
         }
     }
 }

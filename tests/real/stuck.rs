@@ -75,7 +75,7 @@ fn a_program_on_a_dead_disk_stops_nothing_but_itself() {
     let options = ["--tree-grace", "200ms", "--on-exit", "hold"];
     let manager = Launch::new(work.path(), engine).options(options).start();
     manager.api.until_state("starting");
-    assert!(disk.is_frozen());
+    eventually("the disk hangs", || disk.is_frozen().then_some(()));
     assert_eq!(manager.api.get("/livez").status, 200);
 
     // It has not even executed. Whether KILL ends its wait depends on the kernel.

@@ -114,7 +114,7 @@ pub async fn bookmarks_come_before_the_end(client: Client) {
     let world = World::new(client).await;
     let made = world.post("pods", &pod("a")).await.good();
     let version_ = version(&made);
-    let query = format!("resourceVersion={version_}&allowWatchBookmarks=true&timeoutSeconds=4");
+    let query = format!("resourceVersion={version_}&allowWatchBookmarks=true&timeoutSeconds=10");
     let mut events = world.watch("pods", &query).await;
     let mark = events.expect("BOOKMARK").await;
     assert!(version(&mark) >= version_);

@@ -35,7 +35,7 @@ fn a_list_of_plugins_is_a_file_of_the_config(mut node: Node) {
     step("a plugin that cannot be had: held, and the last good config has its plugin again");
     let without = list("absent", &archive.with_file_name("absent.zip"));
     let bad = node.swap_with("", &[(LIST, &without)]);
-    let answer = manager.api.post("/es/start?wait=120s", &json!({ "checksum": bad }));
+    let answer = manager.api.post("/es/start?wait=5m", &json!({ "checksum": bad }));
     answer.expect_problem(503, "start_failed");
     manager.api.start(&json!({ "config": "last_good" }));
     assert_eq!(plugins(&node), [PLUGIN]);

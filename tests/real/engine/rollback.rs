@@ -17,7 +17,7 @@ fn rolled_back_to_the_last_good_config(mut node: Node) {
 
     step("the engine refuses a setting: held, with its code, and reported to the caller");
     let bad = node.swap("node.attr.stayput: bad\nno.such.setting: true");
-    let answer = manager.api.post("/es/start?wait=120s", &json!({ "checksum": bad }));
+    let answer = manager.api.post("/es/start?wait=5m", &json!({ "checksum": bad }));
     let problem = answer.expect_problem(503, "start_failed");
     let status = manager.api.status();
     assert_eq!((&status["state"], &status["desired"]), (&json!("failed"), &json!("running")));

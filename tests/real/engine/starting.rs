@@ -32,7 +32,7 @@ fn ended_stopped_and_swapped_while_it_starts(mut node: Node) {
     step("a stop that overtakes a start");
     let accepted = manager.api.post("/es/start", &json!({ "sequence": 10 })).expect(202);
     assert_eq!(accepted["state"], "starting");
-    let status = manager.api.post("/es/stop?wait=60s", &json!({ "sequence": 11 })).expect(200);
+    let status = manager.api.post("/es/stop?wait=5m", &json!({ "sequence": 11 })).expect(200);
     assert_eq!((&status["state"], &status["sequence"]), (&json!("stopped"), &json!(11)));
     manager.assert_alone();
 

@@ -8,6 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use stayput_kube_access::cluster::missing_fields;
 
+use super::install::can;
 use crate::support::kubernetes::apiserver::ApiServer;
 use crate::support::kubernetes::kubectl::Kubectl;
 use crate::support::skip;
@@ -75,6 +76,11 @@ fn a_good_installation_and_a_broken_one() {
         ["--clusterrole=stayput-reconciler", "--serviceaccount=stayput:stayput-reconciler"];
     let binding = ["create", "rolebinding", "stayput-clusters", "--namespace", "search"];
     admin.run(&[&binding[..], &rights].concat());
+    // The authorizer uses a watch, so it may not have seen the bindings yet.
+    let rights = ["watch searchclusters.stayput.dev", "get secrets"];
+    eventually("the bindings count", || {
+        rights.iter().all(|right| can(admin, right, "search")).then_some(())
+    });
     let (code, good) = doctor(admin);
     assert_eq!(code, 1);
     // What is missing is said: reconciler, pods, the CAs that the example names.
@@ -97,6 +103,7 @@ fn a_good_installation_and_a_broken_one() {
     assert!(wrong.is_empty(), "{wrong:?}");
 
     admin.run(&["delete", "rolebinding", "stayput-clusters", "--namespace", "search"]);
+    eventually("the binding is gone", || (!can(admin, "get secrets", "search")).then_some(()));
     let old = json!([{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/\
                       properties/stopped"}]);
     admin.run(&["patch", definition, "--type=json", "--patch", &old.to_string()]);

@@ -91,7 +91,7 @@ fn the_pods_are_restricted(admin: &Kubectl) {
     assert!(refused.contains("violates PodSecurity"), "{refused}");
 }
 
-fn can(admin: &Kubectl, what: &str, namespace: &str) -> bool {
+pub(super) fn can(admin: &Kubectl, what: &str, namespace: &str) -> bool {
     let account = "--as=system:serviceaccount:stayput:stayput-reconciler";
     let (verb, resource) = what.split_once(' ').expect("a verb and a resource");
     let mut args = vec!["auth", "can-i", verb];
@@ -211,7 +211,12 @@ fn it_patches_annotations_of_pods_only(admin: &Kubectl) {
     let annotate =
         |key: &str, value: Value| patch(json!({"metadata": {"annotations": {key: value}}}));
     // The apiserver sees a new policy a moment later.
-    let refused = eventually("the policy counts", || annotate("theirs", json!("2")).err());
+    let mut value = 1;
+    let refused = eventually("the policy counts", || {
+        // A value that is there already is never refused.
+        value += 1;
+        annotate("theirs", json!(value.to_string())).err()
+    });
     assert!(refused.contains("only its own annotations"), "{refused}");
     for (changed, message) in [
         (json!({"metadata": {"annotations": {"theirs": null}}}), "only its own annotations"),

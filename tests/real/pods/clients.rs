@@ -34,7 +34,9 @@ pub(super) struct Requests {
     pub(super) sent: u32,
     /// The Service had no pod that was ready: on a busy machine the probes of all may fail at once.
     pub(super) unserved: u32,
-    /// Without a connection, or without an answer.
+    /// Without an answer, from a pod that is not ready in the newest slice: kube-proxy's rules lag.
+    pub(super) stale: u32,
+    /// Without a connection, or without an answer, from a pod that is ready in the newest slice.
     pub(super) refused: u32,
     /// Answered, but not carried out; a search also if not every shard answered.
     pub(super) failed: u32,
@@ -55,12 +57,24 @@ pub(super) struct Count {
 }
 
 impl Requests {
-    /// Sends a request to this address and counts it; returns whether it was carried out.
-    fn send(&mut self, to: Option<&str>, request: impl Fn(&str) -> Option<bool>) -> bool {
+    /// Requests without an answer, for any reason.
+    pub(super) fn unanswered(&self) -> u32 {
+        self.unserved + self.stale + self.refused
+    }
+
+    /// Sends a request to this address and counts it; returns whether it was carried out. `ready`:
+    /// the addresses in the newest slice.
+    fn send(
+        &mut self,
+        to: Option<&str>,
+        ready: &BTreeSet<String>,
+        request: impl Fn(&str) -> Option<bool>,
+    ) -> bool {
         self.sent += 1;
         match to.map(request) {
             Some(Some(true)) => return true,
             Some(Some(false)) => self.failed += 1,
+            Some(None) if to.is_some_and(|to| !ready.contains(to)) => self.stale += 1,
             Some(None) => self.refused += 1,
             None => self.unserved += 1,
         }
@@ -201,8 +215,8 @@ fn send(door: &Door, mut slice: Slice, shared: &Shared) -> Count {
             turn = turn.wrapping_add(1);
             known.iter().nth(turn % known.len().max(1)).map(String::as_str)
         };
-        let is_written = count.writes.send(address(), |address| write(door, address, number));
-        let is_found = count.searches.send(address(), |address| search(door, address));
+        let is_written = count.writes.send(address(), now, |address| write(door, address, number));
+        let is_found = count.searches.send(address(), now, |address| search(door, address));
         if is_written {
             count.kept.push(number);
             shared.written.fetch_add(1, Ordering::Relaxed);

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::bare::keys;
 use super::fixture::Fixture;
-use super::nodes::{Node, attribute, observe_all, until_formed};
+use super::nodes::{Node, attribute, is_ready, observe_all, until_formed};
 use super::opensearch::Parts;
 use super::stateful_set::volumes;
 use crate::support::engine::Kind;
@@ -110,8 +110,10 @@ fn install(fixture: &Fixture) {
 /// Waits until three declared nodes are one cluster.
 fn three_nodes(fixture: &Fixture) -> BTreeMap<String, Node> {
     until_replicas(fixture, 3);
-    let ready = ["wait", "--for=condition=Ready", "--timeout=15m", "pod", "--selector", "app=logs"];
-    fixture.run(&ready);
+    eventually("three pods are ready", || {
+        let pods = fixture.pods();
+        (pods.len() == 3 && pods.iter().all(is_ready)).then_some(())
+    });
     let nodes = observe_all(fixture, STAYPUT);
     until_formed(&nodes);
     nodes

@@ -4,12 +4,10 @@
 mod edits;
 mod elasticsearch;
 mod figures;
-mod hosts;
 mod in_place;
 mod operator;
 mod replaced;
 mod routing;
 mod rows;
-mod service;
 mod stage;
 mod walk;

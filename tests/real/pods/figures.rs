@@ -189,7 +189,8 @@ fn archives_in_use(fixture: &Fixture) -> usize {
 
 /// What became of the requests through the Service, as JSON.
 fn told(count: &Count) -> Value {
-    let requests = |of: Requests| json!({ "sent": of.sent, "refused": of.refused + of.unserved, "failed": of.failed });
+    let requests =
+        |of: Requests| json!({ "sent": of.sent, "refused": of.unanswered(), "failed": of.failed });
     json!({
         "writes": requests(count.writes),
         "searches": requests(count.searches),

@@ -47,7 +47,13 @@ impl Fixture {
         let cluster = Cluster::start()?;
         let entrypoint = format!("{HOME}/opensearch-docker-entrypoint.sh");
         let load = |name: &str, files: &[(&Path, &str)], entrypoint: &str| {
-            cluster.images.load(&Image { name, files, entrypoint: &[entrypoint], owner: 0 });
+            cluster.images.load(&Image {
+                name,
+                files,
+                entrypoint: &[entrypoint],
+                directory: "/",
+                owner: 0,
+            });
         };
         // The image that users know as stayput/manager:0.1.0.
         load("docker.io/stayput/manager:0.1.0", &[(&manager, "/stayput")], "/stayput");
@@ -177,11 +183,12 @@ impl Fixture {
 
     /// Prints what the reconciler does when there is nothing to do: it must write nothing.
     pub(super) fn at_rest(&self) {
-        // A pod whose probe was slow once has been reported.
-        eventually("all pods are ready", || {
+        // A pod whose probe was slow once has been reported, and the finalizer of a restart is gone.
+        eventually("all pods are ready, and nothing is left of a restart", || {
             let logs = self.logs();
             let counts = &logs["status"]["counts"];
-            (logs["status"]["phase"] == "Idle" && counts["ready"] == counts["pods"]).then_some(())
+            let is_ready = logs["status"]["phase"] == "Idle" && counts["ready"] == counts["pods"];
+            (is_ready && logs["metadata"]["finalizers"].is_null()).then_some(())
         });
         let mark = self.cluster.audit.now();
         // This time is measured; it is not a wait for something.

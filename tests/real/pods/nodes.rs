@@ -85,6 +85,12 @@ pub(super) fn observe_killed(fixture: &Fixture, stayput: &str) -> BTreeMap<Strin
     pods.collect()
 }
 
+/// True if the kubelet says that the pod is ready.
+pub(super) fn is_ready(pod: &Value) -> bool {
+    let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
+}
+
 /// Waits until these pods are there and ready.
 pub(super) fn until_ready(fixture: &Fixture, names: &[&str]) {
     for name in names {

@@ -17,7 +17,7 @@ pub(super) const IMAGE: &str = "stayput.test/opensearchproject/opensearch:2.19.3
 /// The official one also makes options of variables and sets up plugins, which are not here.
 const ENTRYPOINT: &str = "#!/bin/bash\numask 0002\nexec \"$@\"\n";
 /// The user that the official image runs as.
-const USER: u32 = 1000;
+pub(super) const USER: u32 = 1000;
 
 /// Makes the image known to the cluster by this name.
 pub(super) fn load(fixture: &Fixture, parts: &Parts, name: &str) {
@@ -56,7 +56,8 @@ pub(super) fn load_with(
     let files: Vec<(&Path, &str)> =
         files.iter().map(|(from, to)| (from.as_path(), to.as_str())).collect();
     let entrypoint = [files[0].1];
-    let image = Image { name, files: &files, entrypoint: &entrypoint, owner: USER };
+    let image =
+        Image { name, files: &files, entrypoint: &entrypoint, directory: HOME, owner: USER };
     fixture.cluster.images.load(&image);
 }
 
@@ -73,7 +74,7 @@ pub(super) fn config(fixture: &Fixture) -> String {
 }
 
 /// What a container mounts from the machine, and its volumes.
-fn machine(parts: &Parts) -> (Vec<Value>, Vec<Value>) {
+pub(super) fn machine(parts: &Parts) -> (Vec<Value>, Vec<Value>) {
     let own = ["bin", "lib", "modules", "plugins"];
     mounts(parts, own.map(|name| (parts.home.join(name), format!("{HOME}/{name}"))))
 }
@@ -145,7 +146,6 @@ pub(super) fn stateful_set(parts: &Parts) -> Value {
             "name": "opensearch",
             "image": IMAGE,
             "imagePullPolicy": "Never",
-            "workingDir": HOME,
             "args": ["opensearch"],
                         "env": env,
                         "resources": { "requests": { "cpu": "500m" } },

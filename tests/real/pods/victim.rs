@@ -41,8 +41,8 @@ impl Victim {
         assert!(self.kill(&container), "there is no {self:?} in {pod}");
     }
 
-    /// Sends KILL to it in the container with this id; whether there was such a process. Of the two
-    /// processes of Elasticsearch the server was started last.
+    /// Sends KILL to it in the container with this id; returns whether there is such a process. Of the
+    /// two processes of Elasticsearch the server was started last.
     fn kill(self, container: &str) -> bool {
         let id = container.rsplit('/').next().expect("an id");
         let processes = processes_of(id);
@@ -50,10 +50,7 @@ impl Victim {
             Self::Manager => one.pid == 1 && one.state != 'Z',
             Self::Engine => one.pid != 1 && one.state != 'Z',
         });
-        if let Some(victim) = victim {
-            victim.signal(Signal::SIGKILL);
-        }
-        victim.is_some()
+        victim.is_some_and(|victim| victim.try_signal(Signal::SIGKILL))
     }
 }
 

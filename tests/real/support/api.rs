@@ -78,7 +78,7 @@ impl Api {
     /// Stops the engine and waits until none of its processes is left.
     #[track_caller]
     pub(crate) fn stop(&self) -> Value {
-        self.post("/es/stop?wait=60s", &serde_json::json!({})).expect(200)
+        self.post("/es/stop?wait=5m", &serde_json::json!({})).expect(200)
     }
 
     /// Starts the engine and waits until it is ready.

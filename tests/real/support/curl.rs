@@ -62,7 +62,7 @@ impl Curl {
                 "--silent",
                 "--show-error",
                 "--max-time",
-                "120",
+                "360",
                 "--write-out",
                 "\n%{http_code}",
             ])

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -21,7 +22,16 @@ pub(crate) struct NamespaceProcess {
 
 impl NamespaceProcess {
     pub(crate) fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.host), signal).expect("the process is there");
+        assert!(self.try_signal(signal), "the process is there");
+    }
+
+    /// Returns false if the process is gone.
+    pub(crate) fn try_signal(&self, signal: Signal) -> bool {
+        match kill(Pid::from_raw(self.host), signal) {
+            Ok(()) => true,
+            Err(Errno::ESRCH) => false,
+            Err(error) => panic!("{signal}: {error}"),
+        }
     }
 }
 

@@ -19,10 +19,10 @@ fn axe_finds_nothing_on_any_page() {
         Ok(path) => fs::read_to_string(path).expect("a script"),
         Err(why) => return skip(TEST, &why),
     };
-    let mut browser = Browser::start(&chromium);
-    let mut tab = browser.tab();
     let stage = Stage::start(&[("master", 3), ("hot", 597), ("warm", 400)]);
     stage.status(&thousand());
+    let mut browser = Browser::start(&chromium);
+    let mut tab = browser.tab();
     tab.open(&stage.address);
     tab.shows("of 1000 done");
     assert_nothing_found(&mut tab, &axe, "a thousand nodes");

@@ -30,7 +30,7 @@ impl Browser {
         let made = Command::new("mkfifo").arg(path("to")).arg(path("from")).status();
         assert!(made.is_ok_and(|status| status.success()), "mkfifo");
         // A browser that hangs must not keep the tests from ending.
-        let script = "exec timeout --kill-after=5 120 \"$0\" \"$@\" 3<\"$TO\" 4>\"$FROM\"";
+        let script = "exec timeout --kill-after=5 600 \"$0\" \"$@\" 3<\"$TO\" 4>\"$FROM\"";
         let profile = format!("--user-data-dir={}", path("profile").display());
         let child = Command::new("sh")
             .args(["-c", script])

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::STAYPUT;
 use crate::pods::fixture::Fixture;
 use crate::pods::nodes::{Node, observe_killed, until_formed};
-use crate::pods::seen::seen;
+use crate::pods::seen::{Seen, seen};
 use crate::pods::victim::Victim;
 use crate::support::wait::eventually;
 
@@ -23,16 +23,15 @@ pub(super) fn killed(fixture: &Fixture, before: &BTreeMap<String, Node>) -> BTre
     });
     let (pods, began) = (seen(fixture), Instant::now());
     Victim::Engine.kill_in_pod(fixture, NODE);
+    let was = pods.iter().find(|pod| pod.name == NODE).expect("it is there");
     let back = eventually("its container is made anew and ready", || {
         let now = seen(fixture);
-        let mut both = now.iter().zip(&pods);
-        both.any(|(is, was)| is.ready && is.container != was.container).then_some(now)
+        let is = now.iter().find(|pod| pod.name == NODE)?;
+        (is.ready && is.container != was.container).then_some(now)
     });
     until_formed(before);
     println!("{NODE}, whose engine was killed, is back: {} ms", began.elapsed().as_millis());
-    for (is, was) in back.iter().zip(&pods) {
-        assert_eq!(is.same_pod(), was.same_pod());
-    }
+    assert!(back.iter().map(Seen::same_pod).eq(pods.iter().map(Seen::same_pod)), "{back:#?}");
     let after = observe_killed(fixture, STAYPUT);
     for (name, node) in &after {
         assert_eq!(node.checksum(), before[name].checksum(), "{name}: {:#}", node.status);

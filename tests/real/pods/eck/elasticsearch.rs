@@ -56,7 +56,13 @@ pub(super) fn load(fixture: &Fixture, parts: &Parts) {
     }
     let files: Vec<(&Path, &str)> =
         files.iter().map(|(from, to)| (from.as_path(), to.as_str())).collect();
-    let image = Image { name: IMAGE, files: &files, entrypoint: &[ENTRYPOINT], owner: USER };
+    let image = Image {
+        name: IMAGE,
+        files: &files,
+        entrypoint: &[ENTRYPOINT],
+        directory: HOME,
+        owner: USER,
+    };
     fixture.cluster.images.load(&image);
 }
 

@@ -76,7 +76,10 @@ impl Stage {
             .collect();
         let each: Vec<String> =
             writes.iter().map(|(program, counts)| format!("{program}: {counts}")).collect();
-        let requests = |of: Requests| json!({ "sent": of.sent, "refused": of.refused + of.unserved, "failed": of.failed });
+        let requests = |of: Requests| {
+            let refused = of.unanswered();
+            json!({ "sent": of.sent, "refused": refused, "failed": of.failed })
+        };
         json!({
             "way": if way == Way::InPlace { "in place" } else { "by ECK" },
             "ms": ms,

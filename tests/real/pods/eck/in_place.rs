@@ -94,7 +94,9 @@ impl Edits {
 
     /// Other processes in the same containers.
     pub(super) fn restarted(&mut self, what: &str, edit: impl FnOnce(&mut Stage)) {
-        for (was, is) in self.row(what, edit) {
+        let pairs = self.row(what, edit);
+        assert_eq!(pairs.len(), self.stage.nodes, "{pairs:#?}");
+        for (was, is) in pairs {
             is.assert_restarted_in_place(&was);
         }
     }

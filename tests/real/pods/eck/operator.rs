@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
-use super::hosts::Hosts;
 use crate::pods::fixture::Fixture;
+use crate::pods::hosts::Hosts;
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::process::Process;
 
@@ -49,7 +50,7 @@ impl Operator {
             "--disable-telemetry",
             "--metrics-port=0",
         ];
-        let names = Hosts::write(&hosts, admin.kubeconfig());
+        let names = Hosts::write(&hosts, admin.kubeconfig(), in_its_set);
         let line = line.map(str::to_owned).to_vec();
         let mut operator = Self { process: None, line, _hosts: names, directory };
         operator.start_again();
@@ -72,6 +73,12 @@ impl Operator {
     pub(super) fn kill(&mut self) {
         self.process = None;
     }
+}
+
+/// As ECK asks for a node: by the name that its set's headless Service gives it.
+fn in_its_set(pod: &Value) -> Option<String> {
+    let set = &pod["metadata"]["labels"]["elasticsearch.k8s.elastic.co/statefulset-name"];
+    Some(format!("{}.{}.search", pod["metadata"]["name"].as_str()?, set.as_str()?))
 }
 
 fn utf8(path: &Path) -> &str {

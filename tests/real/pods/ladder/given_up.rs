@@ -34,7 +34,9 @@ impl Ladder {
         assert_eq!(status(self.fixture())["updatedReplicas"], Value::Null);
 
         self.template = good;
-        let (_, again) = self.row("the template is set back");
+        self.edit();
+        self.fixture().until_pending(0);
+        let (_, again) = self.until_updated();
         assert_eq!(again, after, "all have it, and nothing is restarted");
     }
 

@@ -50,8 +50,8 @@ impl Ladder {
         assert_eq!(self.words(), ["-Dwords=rapid"; NODES.len()]);
     }
 
-    /// Changes a key of the ConfigMap. At rest it is read once a minute; a person's restart does not
-    /// wait for that.
+    /// Changes a key of the ConfigMap, and a person asks for a restart. While the cluster is paused,
+    /// the reconciler requests no restart itself.
     fn changed_at_start(&mut self, key: &str, value: &str) {
         let fixture = self.fixture();
         eventually("what the containers were started with is noted", || {
@@ -59,9 +59,12 @@ impl Ladder {
             let notes = fixture.run(&["get", "pods", "--selector=app=logs", "--output", path]);
             (notes.matches(&format!("ConfigMap {NAME}")).count() == NODES.len()).then_some(())
         });
+        fixture.configure(&json!({ "paused": true }));
         let patch = json!({ "data": { key: value } }).to_string();
         fixture.run(&["patch", "configmap", NAME, "--type=merge", "--patch", &patch]);
-        self.restart(key);
+        fixture.people.run("kubectl stayput -n search restart logs");
+        fixture.configure(&json!({ "paused": false }));
+        fixture.people.run("kubectl stayput -n search watch logs");
         let (before, after) = self.until_updated();
         assert_other_containers_in_the_same_pods(&before, &after);
     }

@@ -92,15 +92,22 @@ async fn client(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let mut config = config.expect("a config");
-    let account =
-        format!("system:serviceaccount:{NAMESPACE}:opensearch-operator-controller-manager");
-    config.auth_info.impersonate = Some(account);
-    config.auth_info.impersonate_groups =
-        Some(vec!["system:authenticated".into(), "system:serviceaccounts".into(), group()]);
+    config.auth_info.impersonate = Some(account());
+    config.auth_info.impersonate_groups = Some(groups().into());
     Client::try_from(config).expect("a client")
 }
 
-/// The group that the operator's account is in.
+/// The operator's account.
+pub(super) fn account() -> String {
+    format!("system:serviceaccount:{NAMESPACE}:opensearch-operator-controller-manager")
+}
+
+/// The groups that it is in.
+pub(super) fn groups() -> [String; 3] {
+    ["system:authenticated".into(), "system:serviceaccounts".into(), group()]
+}
+
+/// The group of the accounts in the operator's namespace.
 pub(super) fn group() -> String {
     format!("system:serviceaccounts:{NAMESPACE}")
 }

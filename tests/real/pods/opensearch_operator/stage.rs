@@ -1,7 +1,8 @@
 //! An `OpenSearchCluster` with three nodes, the operator that makes their StatefulSet, and stayput beside it, attached
 //! as documented.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
@@ -17,7 +18,7 @@ use crate::pods::bare::{install_reconciler, keys, pod};
 use crate::pods::clients::service;
 use crate::pods::fixture::Fixture;
 use crate::pods::history::{history, until_another_ended};
-use crate::pods::nodes::{NODES, ask, until_ready};
+use crate::pods::nodes::{NODES, ask, is_ready, until_ready};
 use crate::pods::opensearch::{Jvm, Parts};
 use crate::pods::opensearch_set::{give, write};
 use crate::pods::stateful_set::{claim, volumes};
@@ -36,6 +37,7 @@ const OPTIONS: &str = "logs-options";
 pub(super) const TIERS: &str = "tiers";
 /// Between two counts of ready pods.
 const PAUSE: Duration = Duration::from_millis(100);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Everything; the engines end with the fixture.
 pub(super) struct Stage {
@@ -137,10 +139,10 @@ impl Stage {
 
     /// The attribute of each node: it is in the engine's config, or the value of a variable.
     pub(super) fn attributes(&self, name: &str) -> Vec<String> {
-        let pods = self.fixture.pods();
-        let mut addresses = pods.iter().filter_map(|pod| pod["status"]["podIP"].as_str());
         let answer = eventually("an engine answers", || {
-            addresses.by_ref().find_map(|address| ask(address, "/_nodes"))
+            let pods = self.fixture.pods();
+            let mut addresses = pods.iter().filter_map(|pod| pod["status"]["podIP"].as_str());
+            addresses.find_map(|address| ask(address, "/_nodes"))
         });
         let nodes = answer["nodes"].as_object().expect("nodes").values();
         let text = |node: &Value| node["attributes"][name].as_str().unwrap_or("none").to_owned();
@@ -174,7 +176,8 @@ impl Drop for Held {
     }
 }
 
-/// Counts ready pods all the time.
+/// Counts ready pods all the time. A pod that is not ready counts as ready until its engine does not
+/// listen: a probe may be slow.
 pub(super) struct ReadyPods {
     is_over: Arc<AtomicBool>,
     task: JoinHandle<usize>,
@@ -186,12 +189,21 @@ impl ReadyPods {
         let theirs = Arc::clone(&is_over);
         let kubeconfig = fixture.admin().kubeconfig().to_owned();
         let task = spawn(move || {
-            let (reader, mut fewest) = (Kube::new(&kubeconfig), NODES.len());
+            let (reader, mut out, mut fewest) =
+                (Kube::new(&kubeconfig), BTreeSet::new(), NODES.len());
             while !theirs.load(Ordering::Relaxed) {
                 let pods = "/api/v1/namespaces/search/pods?labelSelector=app%3Dlogs";
                 if let Ok(pods) = reader.read(pods) {
                     let pods = pods["items"].as_array().expect("a list");
-                    fewest = fewest.min(pods.iter().filter(|pod| is_ready(pod)).count());
+                    for name in NODES {
+                        let pod = pods.iter().find(|pod| pod["metadata"]["name"] == name);
+                        if pod.is_some_and(is_ready) {
+                            out.remove(name);
+                        } else if !pod.is_some_and(listens) {
+                            out.insert(name);
+                        }
+                    }
+                    fewest = fewest.min(NODES.len() - out.len());
                 }
                 sleep(PAUSE);
             }
@@ -207,9 +219,11 @@ impl ReadyPods {
     }
 }
 
-fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
+fn listens(pod: &Value) -> bool {
+    pod["status"]["podIP"].as_str().is_some_and(|address| {
+        let address = SocketAddr::new(address.parse().expect("an address"), 9200);
+        TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_ok()
+    })
 }
 
 /// The template of the pods as `inject` leaves it: no config is watched.

@@ -82,10 +82,11 @@ fn without_it_one_pod_is_replaced_and_counts_as_done(stage: &Stage) {
     stage.until_carried_out(known);
     let after = seen(fixture);
     assert!(after.iter().all(|pod| pod.image == OTHER), "{after:#?}");
+    assert_eq!(after.len(), before.len(), "{after:#?}");
     for (was, is) in before.iter().zip(&after) {
         let is_replaced = was.name == "logs-0";
         assert_eq!(was.uid != is.uid, is_replaced, "{}", is.name);
-        assert_eq!(was.claim, is.claim, "{}", is.name);
+        assert_eq!((&was.name, &was.claim), (&is.name, &is.claim));
     }
     let restarts: Vec<u64> = stage.container_restarts().into_values().collect();
     assert_eq!(restarts, [0, 2, 2], "nothing was stopped twice");

@@ -49,7 +49,10 @@ impl Stage {
         self.edit();
         self.until_would_not_fit(|says| says.contains("has no room for the new size"));
         assert_eq!(self.engines(), engines, "no node was stopped");
-        let (before, after) = self.resize("64Mi");
+        self.want_memory("64Mi");
+        self.edit();
+        self.fixture.until_pending(0);
+        let (before, after) = self.until_updated();
         assert_eq!(before, after, "all have it, and nothing is restarted");
         assert_eq!(self.engines(), engines);
     }

@@ -111,6 +111,7 @@ state = "/run/containerd"
             name: PAUSE,
             files: &[(program, "/pause")],
             entrypoint: &["/pause"],
+            directory: "/",
             owner: 0,
         });
     }

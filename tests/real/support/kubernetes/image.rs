@@ -18,6 +18,8 @@ pub(crate) struct Image<'a> {
     /// Executable by all users: the source path, and the path in the image.
     pub(crate) files: &'a [(&'a Path, &'a str)],
     pub(crate) entrypoint: &'a [&'a str],
+    /// The directory that it is executed in.
+    pub(crate) directory: &'a str,
     /// The user and the group of all files and directories, and the user that it runs as.
     pub(crate) owner: u32,
 }
@@ -41,7 +43,11 @@ impl Image<'_> {
         let config = json!({
             "architecture": if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" },
             "os": "linux",
-            "config": { "Entrypoint": self.entrypoint, "User": self.owner.to_string() },
+            "config": {
+                "Entrypoint": self.entrypoint,
+                "User": self.owner.to_string(),
+                "WorkingDir": self.directory,
+            },
             "rootfs": { "type": "layers", "diff_ids": [layer.digest] },
         });
         let config = Blob::write(&blobs, config.to_string().as_bytes(), "config.v1+json");

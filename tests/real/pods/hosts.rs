@@ -1,4 +1,4 @@
-//! The names of the engines' pods, as DNS would have them, in a file like `/etc/hosts`.
+//! Names of the engines' pods and Services, as DNS would have them, in a file like `/etc/hosts`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,10 @@ use serde_json::Value;
 
 use crate::support::kubernetes::client::Kube;
 
-/// Pods get another address only when they are made anew.
+/// The name of a pod with an address, if it has one.
+type Named = fn(&Value) -> Option<String>;
+
+/// Between two looks at the pods.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Keeps the file as the pods are, until it is dropped.
@@ -22,12 +25,12 @@ pub(super) struct Hosts {
 
 impl Hosts {
     /// The file is there when this returns.
-    pub(super) fn write(file: &Path, kubeconfig: &Path) -> Self {
+    pub(super) fn write(file: &Path, kubeconfig: &Path, name: Named) -> Self {
         let is_over = Arc::<AtomicBool>::default();
         let (file, kubeconfig) = (file.to_owned(), kubeconfig.to_owned());
-        fs::write(&file, lines(&Value::Null)).expect("a file");
+        fs::write(&file, lines(&Value::Null, name)).expect("a file");
         let theirs = Arc::clone(&is_over);
-        let task = spawn(move || follow(&file, &kubeconfig, &theirs));
+        let task = spawn(move || follow(&file, &kubeconfig, name, &theirs));
         Self { is_over, task: Some(task) }
     }
 }
@@ -41,12 +44,12 @@ impl Drop for Hosts {
     }
 }
 
-fn follow(file: &PathBuf, kubeconfig: &Path, is_over: &AtomicBool) {
+fn follow(file: &PathBuf, kubeconfig: &Path, name: Named, is_over: &AtomicBool) {
     let (reader, mut written) = (Kube::new(kubeconfig), String::new());
     while !is_over.load(Ordering::Relaxed) {
         // The apiserver may end before this does.
         if let Ok(pods) = reader.read("/api/v1/namespaces/search/pods") {
-            let lines = lines(&pods["items"]);
+            let lines = lines(&pods["items"], name);
             if lines != written {
                 fs::write(file, &lines).expect("a file");
                 written = lines;
@@ -56,13 +59,11 @@ fn follow(file: &PathBuf, kubeconfig: &Path, is_over: &AtomicBool) {
     }
 }
 
-fn lines(pods: &Value) -> String {
+fn lines(pods: &Value, name: Named) -> String {
     let pods = pods.as_array().into_iter().flatten();
-    let names = pods.filter_map(|pod| {
-        let set = &pod["metadata"]["labels"]["elasticsearch.k8s.elastic.co/statefulset-name"];
-        let (name, set) = (pod["metadata"]["name"].as_str()?, set.as_str()?);
+    let lines = pods.filter_map(|pod| {
         let address = pod["status"]["podIP"].as_str()?;
-        Some(format!("{address} {name}.{set}.search\n"))
+        Some(format!("{address} {}\n", name(pod)?))
     });
-    std::iter::once("127.0.0.1 localhost\n".to_owned()).chain(names).collect()
+    std::iter::once("127.0.0.1 localhost\n".to_owned()).chain(lines).collect()
 }
