@@ -101,6 +101,15 @@ impl ManagerClient {
         self.answer(reply)
     }
 
+    /// True if the engine is ready as the kubelet is told: a readiness probe that fails for a moment does not count.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn is_ready(&self) -> Result<bool, ClientError> {
+        let reply = self.send(Method::GET, "/readyz", Bytes::new(), Duration::ZERO).await?;
+        Ok(reply.status == StatusCode::OK)
+    }
+
     /// Waits up to `timeout` for another status than the one with `cursor`; `None` if there was none
     /// in that time.
     ///

@@ -19,7 +19,7 @@ pub(super) enum Goal {
     Stopped,
     /// The engine has been ready in this run.
     Running,
-    /// The engine is ready now.
+    /// The engine is ready, as `/readyz` says.
     Ready,
     /// The mounted config has this checksum.
     Checksum(Checksum),
@@ -40,12 +40,12 @@ impl FromStr for Goal {
 }
 
 impl Goal {
-    fn is_met(&self, status: &Status) -> bool {
+    async fn is_met(&self, status: &Status, client: &ManagerClient) -> bool {
         match self {
             Self::Stopped => status.state == State::Stopped && status.desired == Desired::Stopped,
             Self::Running => status.state == State::Running,
-            // Without a probe, "running" is all that is known.
-            Self::Ready => status.state == State::Running && status.ready != Some(false),
+            // The next status says why there is no answer.
+            Self::Ready => client.is_ready().await.unwrap_or(false),
             Self::Checksum(wanted) => status
                 .config
                 .as_ref()
@@ -89,8 +89,9 @@ impl Goal {
     }
 }
 
-/// How late an answer may be, after the time that the manager was asked to wait.
-pub(super) const ANSWER_DELAY: Duration = Duration::from_secs(1);
+/// How late an answer may be, after the time that the manager was asked to wait. It may ask the engine first, for up to
+/// a second each time.
+pub(super) const ANSWER_DELAY: Duration = Duration::from_secs(3);
 
 /// Prints the status.
 pub(super) async fn status(
@@ -147,7 +148,8 @@ pub(super) async fn wait(
     };
     loop {
         report.change(&answer.status)?;
-        if goal.is_met(&answer.status) {
+        let met = goal.is_met(&answer.status, client);
+        if time::timeout_at(deadline + ANSWER_DELAY, met).await.unwrap_or(false) {
             return report.answer(&answer);
         }
         if let Some(obstacle) = goal.obstacle(&answer.status) {

@@ -105,8 +105,9 @@ fn ahead_of_a_stop_it_is_not_ready_until_the_engine_is_to_run_on() {
     assert_eq!(manager.get("/readyz").code, 200);
 }
 
-/// The kubelet runs it in the container, with the container's variables.
-#[test] // proves MANIFEST-11
+/// The kubelet runs it in the container, with the container's variables. It says what `/readyz` says: an election takes no
+/// pod out of its Service.
+#[test] // proves ACCESS-6, MANIFEST-11
 fn the_readiness_probe_of_pods_of_the_opensearch_operator_follows_a_drain() {
     let injected = "src/inject/tests/manifests/opensearch-cluster-3.yaml.injected";
     let injected = Path::new(env!("CARGO_MANIFEST_DIR")).join(injected);
@@ -122,6 +123,17 @@ fn the_readiness_probe_of_pods_of_the_opensearch_operator_follows_a_drain() {
     };
     let manager = pod.start_sleeper();
     manager.until_state("running");
+    super::processes::becomes(&0, code);
+    pod.gate.set(false);
+    manager.until("the engine's probe fails", |status| status["ready"] == false);
+    let probed = code();
+    // Once it is 503 it stays so, also if this was held up for seconds.
+    if manager.get("/readyz").code == 200 {
+        assert_eq!(probed, 0);
+    }
+    super::processes::becomes(&503, || manager.get("/readyz").code);
+    assert_ne!(code(), 0);
+    pod.gate.set(true);
     super::processes::becomes(&0, code);
     assert_eq!(manager.post("/es/drain", r#"{"sequence":7}"#).code, 200);
     assert_ne!(code(), 0);
