@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use super::running::{CONFIG_PATH, Running, group};
 use crate::pods::bare::{install_reconciler, keys, pod};
 use crate::pods::clients::service;
-use crate::pods::fixture::Fixture;
+use crate::pods::fixture::{Fixture, MANAGER};
 use crate::pods::history::{history, until_another_ended};
 use crate::pods::nodes::{NODES, ask, is_ready, until_ready};
 use crate::pods::opensearch::{Jvm, Parts};
@@ -239,6 +239,14 @@ fn base(parts: &Parts, fixture: &Fixture) -> Value {
     let mut command = list(&mut container["command"]);
     command.push(json!("-Enode.attr.tier=$(TIER)"));
     container["command"] = command.into();
+    // As `inject` has it.
+    let ready = [MANAGER, "wait", "--for=ready", "--timeout=0s"];
+    container["readinessProbe"] = json!({
+        "exec": { "command": ready },
+        "periodSeconds": 2,
+        "timeoutSeconds": 5,
+        "failureThreshold": 1,
+    });
     let mut mounts = list(&mut container["volumeMounts"]);
     mounts.retain(|mount| mount["name"] != "mounted");
     // The operator has a volume of this name.
