@@ -13,4 +13,4 @@ mod tests;
 
 pub use decide::{Action, Decision, Pod, Policy, Pool, Seen, decide};
 pub use look::{Look, Operator};
-pub use objects::{CLUSTER_LABEL, POOL_LABEL, definition, first_objects, labels};
+pub use objects::{CLUSTER_LABEL, POOL_LABEL, definition, first_objects, just_created, labels};

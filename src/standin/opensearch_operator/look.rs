@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::decide::{Action, Decision, Pod, Policy, Pool, REST, Seen, decide};
-use super::objects::{APPLIED, CLUSTER_LABEL, Declared, FILE, POOL_LABEL};
+use super::objects::{APPLIED, CLUSTER_LABEL, Declared, FILE, POOL_LABEL, just_created};
 use crate::harness::http::exchange;
 
 const REVISION: &str = "controller-revision-hash";
@@ -154,6 +154,7 @@ impl Operator {
         let declared = self.declared(cluster, pool);
         let configured = config.and_then(|map| map.data?.remove(FILE));
         let applied = &set["metadata"]["annotations"][APPLIED];
+        let is_new = !set["spec"]["template"]["metadata"]["annotations"][APPLIED].is_null();
         let status = &set["status"];
         let number = |value: &Value| value.as_u64().and_then(|it| usize::try_from(it).ok());
         let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -163,7 +164,9 @@ impl Operator {
             set: word(&set["metadata"]["name"]),
             replicas: number(&set["spec"]["replicas"]).unwrap_or(1),
             is_manager: roles.into_iter().any(|role| role == "cluster_manager"),
-            is_as_declared: *applied == declared.applied && configured == Some(declared.config),
+            is_as_declared: *applied == declared.applied
+                && configured == Some(declared.config)
+                && !is_new,
             policy: if is_parallel { Policy::Parallel } else { Policy::OrderedReady },
             claims: self.list::<PersistentVolumeClaim>(pool).await?.len(),
             current_revision: word(&status["currentRevision"]),
@@ -228,6 +231,7 @@ impl Operator {
         set["spec"] = json!(old.spec);
         set["spec"]["podManagementPolicy"] = json!(format!("{policy:?}"));
         set["spec"]["template"] = declared.template;
+        just_created(&mut set);
         self.configure(&declared.config).await?;
         sets.delete(name, &DeleteParams::orphan()).await.map_err(text)?;
         while sets.get_opt(name).await.map_err(text)?.is_some() {

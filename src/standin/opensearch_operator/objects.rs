@@ -10,7 +10,7 @@ pub const POOL_LABEL: &str = "opensearch.org/opensearch-nodepool";
 /// Annotation of the template: the checksum of the config.
 const CONFIG: &str = "opensearch.org/config";
 /// Annotation of the StatefulSet: a digest of the template that was written last. The operator keeps all of it here.
-pub(super) const APPLIED: &str = "banzaicloud.com/last-applied";
+pub(super) const APPLIED: &str = "opensearch.org/last-applied";
 /// Name of the volume with the config, and of its file.
 const VOLUME: &str = "config";
 pub(super) const FILE: &str = "opensearch.yml";
@@ -49,7 +49,7 @@ pub fn definition() -> Value {
     })
 }
 
-/// ConfigMap and StatefulSet as the operator makes them for the first pool of an `OpenSearchCluster`, which owns them.
+/// ConfigMap and StatefulSet as the operator has them for the first pool of an `OpenSearchCluster`, which owns them.
 /// The set has the name of the `OpenSearchCluster`.
 pub fn first_objects(cluster: &Value, base: &Value, config_path: &str) -> [Value; 2] {
     let pool = &cluster["spec"]["nodePools"][0];
@@ -94,6 +94,13 @@ pub fn first_objects(cluster: &Value, base: &Value, config_path: &str) -> [Value
         },
     });
     [map, set]
+}
+
+/// Adds what the operator writes when it creates a StatefulSet: set and template share their annotations then. The next
+/// look takes it out of the template.
+pub fn just_created(set: &mut Value) {
+    let applied = set["metadata"]["annotations"][APPLIED].clone();
+    set["spec"]["template"]["metadata"]["annotations"][APPLIED] = applied;
 }
 
 /// Wishes of an `OpenSearchCluster` for one of its pools.

@@ -1,6 +1,7 @@
 //! Beside the OpenSearch operator: its decisions are played by a stand-in, which looks when the test says so, and in
 //! one test all the time.
 
+mod created;
 mod paused;
 mod set;
 
@@ -39,6 +40,13 @@ struct Beside {
 
 impl Beside {
     async fn new() -> Self {
+        let beside = Self::with(|_| ()).await;
+        beside.until_content().await;
+        beside
+    }
+
+    /// The operator has not looked yet since its StatefulSet, `change`d so, is there.
+    async fn with(change: impl FnOnce(&mut Value)) -> Self {
         let fixture = Fixture::new(OPENSEARCH).await;
         let containers = Containers::run(&fixture).await;
         let crds: Api<CustomResourceDefinition> = Api::all(fixture.client.clone());
@@ -62,7 +70,8 @@ impl Beside {
             "metadata": {"labels": {"app": "logs"}},
             "spec": {"containers": [{"name": "search", "image": "search"}]},
         });
-        let [map, set] = first_objects(&made, &base, CONFIG_PATH);
+        let [map, mut set] = first_objects(&made, &base, CONFIG_PATH);
+        change(&mut set);
         fixture.create::<ConfigMap>(map).await;
         fixture.create::<StatefulSet>(set).await;
         for name in NODES {
@@ -74,9 +83,7 @@ impl Beside {
         let operator =
             Operator::new(fixture.client.clone(), [NAMESPACE, "logs"], base, CONFIG_PATH);
         fixture.respec(json!({"update": {"mode": "inPlace"}})).await;
-        let beside = Self { fixture, operator, controller, containers };
-        beside.until_content().await;
-        beside
+        Self { fixture, operator, controller, containers }
     }
 
     /// A person edits the `OpenSearchCluster`.
