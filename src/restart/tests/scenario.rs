@@ -388,6 +388,7 @@ scenarios! {
     update_deletes_failed_data // proves RULE-6
     update_refused // proves UPDATE-6
     update_replace // proves RESTART-62
+    update_content_put_back // proves UPDATE-114
     update_put_back // proves UPDATE-114
     update_reverted // proves RESTART-76
     update_size // proves RESTART-62

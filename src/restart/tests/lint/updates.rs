@@ -148,10 +148,10 @@ pub(super) fn metadata(
     }
     let member = facts.member(uid).filter(|member| member.is_under_way());
     let owed = facts.start_debt(uid).and_then(|debt| debt.update.as_ref());
-    let stays = owed.filter(|fixed| !fixed.stays.is_empty());
+    let stays = owed.filter(|fixed| is_kept(fixed, live));
     let update = match member {
         Some(Member { step: MemberStep::Aborting, update: Some(fixed), .. })
-            if !fixed.stays.is_empty() =>
+            if is_kept(fixed, live) =>
         {
             Some(&fixed.update)
         }
@@ -192,6 +192,14 @@ pub(super) fn metadata(
     if update.step == UpdateStep::Resize && lacks(&update.patch.resources, &live.resources) {
         wrong.push(format!("S3: {name} is labelled and has another size"));
     }
+}
+
+/// The pod keeps a part that cannot be set back, or another container with nothing but what it has read at its start.
+fn is_kept(fixed: &MemberUpdate, live: &LivePod) -> bool {
+    let patch = &fixed.update.patch;
+    let mut changes = patch.images.values().chain(patch.resources.values()).chain(&patch.variables);
+    let is_another = fixed.update.makes_a_container() && live.container_id != fixed.container_id;
+    !fixed.stays.is_empty() || is_another && changes.all(|change| change.seen == change.wanted)
 }
 
 /// Between stop and start, to those of the update or back.

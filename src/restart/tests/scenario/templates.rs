@@ -37,6 +37,9 @@ pub(super) fn carry_out(driver: &mut Driver, words: &[&str]) -> bool {
         ["image", image, "breaks", "the", "engine"] => limits(driver, |limits| {
             limits.broken_images.insert(image.into());
         }),
+        ["env", value, "breaks", "the", "engine"] => limits(driver, |limits| {
+            limits.broken_values.insert(value.into());
+        }),
         ["variable", value, "breaks", "the", "engine"] => {
             for pod in &mut driver.world.pods {
                 pod.living.limits.broken_variables.insert(value.into());

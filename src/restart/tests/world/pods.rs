@@ -259,8 +259,7 @@ impl SimPod {
     /// The kubelet makes its manager's container anew.
     pub(crate) fn container_restarts(&mut self, now: u64) {
         self.living.has_new_container();
-        let broken = &self.living.limits.broken_images;
-        self.machine.habits.fails = broken.contains(&self.living.running_image);
+        self.machine.habits.fails = self.living.breaks_engine();
         self.machine.comes_back(now);
     }
 

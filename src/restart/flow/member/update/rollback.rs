@@ -288,12 +288,15 @@ pub(crate) fn refused_part(fixed: &MemberUpdate, pod: &Pod) -> Option<(MemberUpd
 }
 
 /// The patch that labels a pod with the template that it was changed to, if it keeps all changes of that
-/// template. With the old label, a reverted template would have no effect.
+/// template: what another container has read at its start is not undone. With the old label, a reverted template would
+/// have no effect.
 pub(crate) fn label_kept_template(fixed: &MemberUpdate, pod: &Pod) -> Option<Action> {
     let live = pod.live.as_ref()?;
+    let keeps_container = || fixed.update.makes_a_container() && undo_of(fixed).is_empty();
     let is_whole = due_images(&fixed.update, live).is_empty()
         && due_resources(&fixed.update, live).is_empty()
         && is_made_anew(fixed, live)
         && is_started_with(fixed, pod);
-    (is_whole && !fixed.stays.is_empty()).then(|| relabel(pod, live, &fixed.update))?
+    let keeps_all = is_whole && (!fixed.stays.is_empty() || keeps_container());
+    keeps_all.then(|| relabel(pod, live, &fixed.update))?
 }

@@ -13,6 +13,8 @@ pub(crate) struct Limits {
     pub(crate) delayed_images: BTreeSet<String>,
     /// Images in which the engine ends soon after its start.
     pub(crate) broken_images: BTreeSet<String>,
+    /// Values of a ConfigMap with which the engine ends soon after its start, in a container that has read them.
+    pub(crate) broken_values: BTreeSet<String>,
     /// Values of the variable with which the engine ends soon after its start.
     pub(crate) broken_variables: BTreeSet<String>,
     /// Images in which a container beside the manager's is never ready.
