@@ -396,7 +396,7 @@ pub(super) fn repair_all(driver: &mut Driver) {
         let now = driver.world.now;
         let living = &mut driver.world.pod(&name).living;
         living.is_repaired(now);
-        let is_broken = living.breaks_engine();
+        let is_broken = living.limits.break_engine(&living.running_image, &living.env);
         let breaks = living.limits.broken_variables.clone();
         driver.world.pod(&name).is_scheduled(now);
         let machine = &mut driver.world.pod(&name).machine;

@@ -259,7 +259,8 @@ impl SimPod {
     /// The kubelet makes its manager's container anew.
     pub(crate) fn container_restarts(&mut self, now: u64) {
         self.living.has_new_container();
-        self.machine.habits.fails = self.living.breaks_engine();
+        let Living { limits, running_image, env, .. } = &self.living;
+        self.machine.habits.fails = limits.break_engine(running_image, env);
         self.machine.comes_back(now);
     }
 

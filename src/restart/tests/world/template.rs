@@ -315,12 +315,6 @@ impl Living {
         self.env.clone_from(&self.wanted["env"]);
     }
 
-    /// The engine ends soon after its start in this container.
-    pub(crate) fn breaks_engine(&self) -> bool {
-        self.limits.broken_images.contains(&self.running_image)
-            || self.limits.broken_values.contains(&self.env)
-    }
-
     pub(crate) fn patch_images(&mut self, images: &BTreeMap<String, Change>, now: u64) -> bool {
         let seen = |name: &String| match name.as_str() {
             "engine" => &self.image,

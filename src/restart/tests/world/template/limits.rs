@@ -48,3 +48,10 @@ pub(crate) struct Limits {
     /// Its data is on no volume claim.
     pub(crate) has_no_claim: bool,
 }
+
+impl Limits {
+    /// The engine ends soon after its start in a container of this image that has read this value.
+    pub(crate) fn break_engine(&self, image: &str, value: &str) -> bool {
+        self.broken_images.contains(image) || self.broken_values.contains(value)
+    }
+}
