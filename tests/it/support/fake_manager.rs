@@ -12,6 +12,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
+use serde_json::json;
 use stayput_api::{
     ConfigChoice, Cursor, Desired, Exit, ExitReason, LastRequest, Manager, Pod, RequestKind, Run,
     State, Status,
@@ -233,6 +234,7 @@ impl Stage {
             Script::Always(reply) => Next::Reply(reply.clone()),
             Script::ByPath(answer) => Next::Reply(answer(head.uri.path())),
             Script::Silence => Next::Never,
+            Script::Story { .. } if head.uri.path() == "/readyz" => Next::Reply(self.readiness()),
             Script::Story { .. } if head.method == Method::GET => {
                 let query = head.uri.query().unwrap_or_default();
                 let after = query.split('&').find_map(|pair| pair.strip_prefix("after="));
@@ -268,6 +270,14 @@ impl Stage {
             None => response,
         };
         response.body(Full::new(Bytes::from(reply.body))).expect("a response")
+    }
+
+    /// As a manager without a grace says it.
+    fn readiness(&self) -> Reply {
+        let (all, shown) = &*self.statuses.borrow();
+        let status = &all[shown - 1];
+        let is_ready = status.state == State::Running && status.ready != Some(false);
+        Reply::json(if is_ready { 200 } else { 503 }, json!({}))
     }
 
     fn show(&self, position: impl Fn(usize) -> usize) -> Reply {
