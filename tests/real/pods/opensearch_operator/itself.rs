@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use self::stage::Stage;
 use crate::pods::clients::{Clients, document};
 use crate::pods::door::Door;
+use crate::pods::history::{history, until_another_ended};
 use crate::pods::official::IMAGE;
 use crate::pods::seen::{Seen, assert_other_containers_in_the_same_pods, seen};
 use crate::support::wait::eventually;
@@ -23,7 +24,7 @@ const OTHER_IMAGE: &str = "stayput.test/opensearchproject/opensearch:2.19.3-1";
 fn edits_arrive_in_the_same_pods_beside_the_operator_itself() {
     const TEST: &str = "pods::opensearch_operator::itself::\
                         edits_arrive_in_the_same_pods_beside_the_operator_itself";
-    let Some(stage) = Stage::set_up(TEST) else { return };
+    let Some(mut stage) = Stage::set_up(TEST) else { return };
     stage.fixture.cluster.images.tag(IMAGE, OTHER_IMAGE);
     let first = seen(&stage.fixture);
     let clients = Clients::start(&stage.fixture, Door::plain());
@@ -39,6 +40,9 @@ fn edits_arrive_in_the_same_pods_beside_the_operator_itself() {
     edit(&stage, "a setting, with the policy", &round);
     assert_eq!(stage.attributes("round"), ["third"; 3]);
     assert_other_containers_in_the_same_pods(&before, &seen(&stage.fixture));
+
+    wrong_and_taken_back(&stage);
+    edited_while_the_operator_was_away(&mut stage);
 
     let before = seen(&stage.fixture);
     edit(&stage, "a variable", &stage.with_variable("TEAM", "search"));
@@ -79,6 +83,35 @@ fn edits_arrive_in_the_same_pods_beside_the_operator_itself() {
     let lost = |number: &&u32| one.ask(&document(**number)).is_none();
     let lost: Vec<&u32> = count.kept.iter().filter(lost).collect();
     assert!(lost.is_empty(), "{lost:?}");
+}
+
+/// One node does not start on a wrong setting, and the others are left alone; with the setting gone it starts by itself.
+fn wrong_and_taken_back(stage: &Stage) {
+    const WRONG: &str = "no.such.setting";
+    let (before, known) = (seen(&stage.fixture), history(&stage.fixture).len());
+    let began = Instant::now();
+    stage.edit(&json!({ "general": { "additionalConfig": { WRONG: "true" } } }));
+    let entry = until_another_ended(&stage.fixture, known);
+    assert_ne!(entry["outcome"], "done", "{entry:#}");
+    println!("a wrong setting: {} ms, {entry}", began.elapsed().as_millis());
+    stage.edit(&json!({ "general": { "additionalConfig": { WRONG: null } } }));
+    stage.until_at_rest();
+    println!("taken back: {} ms", began.elapsed().as_millis());
+    let after = seen(&stage.fixture);
+    assert!(before.iter().map(Seen::same_pod).eq(after.iter().map(Seen::same_pod)), "{after:#?}");
+    let others = before.iter().zip(&after).filter(|(was, is)| was.container == is.container);
+    assert!(others.count() >= 2, "{before:#?} {after:#?}");
+}
+
+/// What is edited meanwhile arrives when it is back.
+fn edited_while_the_operator_was_away(stage: &mut Stage) {
+    stage.operator.kill();
+    let before = seen(&stage.fixture);
+    stage.edit(&json!({ "general": { "additionalConfig": { "node.attr.round": "fourth" } } }));
+    stage.operator.start_again();
+    stage.until_carried_out();
+    assert_eq!(stage.attributes("round"), ["fourth"; 3]);
+    assert_other_containers_in_the_same_pods(&before, &seen(&stage.fixture));
 }
 
 /// Edits the `OpenSearchCluster`, and waits until all nodes have it and the operator wants nothing else.

@@ -13,11 +13,12 @@ use crate::pods::hosts::Hosts;
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::process::Process;
 
-/// A running operator; it ends when this is dropped.
+/// An operator that runs, or was killed; it ends when this is dropped.
 pub(super) struct Operator {
-    _process: Process,
+    process: Option<Process>,
+    line: Vec<String>,
     _hosts: Hosts,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Operator {
@@ -67,8 +68,20 @@ impl Operator {
             "--health-probe-bind-address=0",
             "--watch-namespace=search",
         ];
-        let process = Process::start("operator", directory.path(), &line);
-        Ok(Self { _process: process, _hosts: names, _directory: directory })
+        let line = line.map(str::to_owned).to_vec();
+        let mut operator = Self { process: None, line, _hosts: names, directory };
+        operator.start_again();
+        Ok(operator)
+    }
+
+    /// Starts it after it was killed.
+    pub(super) fn start_again(&mut self) {
+        self.process = Some(Process::start("operator", self.directory.path(), &self.line));
+    }
+
+    /// Sends KILL, and waits for its end.
+    pub(super) fn kill(&mut self) {
+        self.process = None;
     }
 }
 

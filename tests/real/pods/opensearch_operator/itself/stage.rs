@@ -39,7 +39,7 @@ exec bin/opensearch "${options[@]}"
 
 /// Everything; the engines end with the fixture.
 pub(super) struct Stage {
-    _operator: Operator,
+    pub(super) operator: Operator,
     pub(super) fixture: Fixture,
     _parts: Parts,
     _storage: [TempDir; 2],
@@ -64,7 +64,7 @@ impl Stage {
         ];
         fixture.admin().apply(&cluster(&fixture, &parts));
         until_ready(&fixture, &NODES);
-        let stage = Self { fixture, _operator: operator, _parts: parts, _storage };
+        let stage = Self { fixture, operator, _parts: parts, _storage };
         stage.until_formed();
         stage.until_operator_is_content();
         println!("three nodes without stayput: {} ms", began.elapsed().as_millis());
@@ -185,8 +185,13 @@ impl Stage {
     /// Waits until all nodes have what was edited, and the operator counts them as updated.
     pub(super) fn until_carried_out(&self) {
         self.fixture.people.run("kubectl stayput --namespace search watch logs --timeout 15m");
-        self.fixture.until_idle();
+        self.until_at_rest();
+    }
+
+    /// Waits until all are ready, and nobody has anything to do.
+    pub(super) fn until_at_rest(&self) {
         until_ready(&self.fixture, &NODES);
+        self.fixture.until_idle();
         self.until_operator_is_content();
         let counts = &self.fixture.logs()["status"]["counts"];
         assert!(counts["pendingUpdate"].as_u64().unwrap_or(0) == 0, "{counts:#}");
