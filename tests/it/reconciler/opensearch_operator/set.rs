@@ -49,7 +49,6 @@ struct Shared {
     sees_at_once: AtomicBool,
     /// Number of the update revision.
     revision: AtomicUsize,
-    ready: AtomicUsize,
     fewest_ready: AtomicUsize,
 }
 
@@ -61,7 +60,6 @@ impl SetController {
             managers: Arc::clone(&fixture.managers),
             sees_at_once: AtomicBool::new(false),
             revision: AtomicUsize::new(0),
-            ready: AtomicUsize::new(NODES.len()),
             fewest_ready: AtomicUsize::new(NODES.len()),
         });
         let revision = shared.see().await;
@@ -93,11 +91,6 @@ impl SetController {
     /// The update revision.
     pub(super) fn wanted(&self) -> String {
         name(self.shared.revision.load(Ordering::Relaxed))
-    }
-
-    /// How many pods are ready.
-    pub(super) fn ready(&self) -> usize {
-        self.shared.ready.load(Ordering::Relaxed)
     }
 
     /// The fewest pods that were ready at any time.
@@ -149,7 +142,6 @@ impl Shared {
             ready += usize::from(self.is_ready(pod_name, &pod).await);
             updated += usize::from(pod["metadata"]["labels"][REVISION] == *wanted);
         }
-        self.ready.store(ready, Ordering::Relaxed);
         self.fewest_ready.fetch_min(ready, Ordering::Relaxed);
         let status = json!({
             "updatedReplicas": updated, "readyReplicas": ready, "availableReplicas": ready,
