@@ -20,6 +20,7 @@ mod official;
 mod opensearch;
 mod opensearch_operator;
 mod opensearch_set;
+mod operator_program;
 mod own_config;
 mod phases;
 mod releases;

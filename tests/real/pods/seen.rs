@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::fixture::Fixture;
 use super::nodes::ask;
+use crate::support::wait::eventually;
 
 /// One pod at one time.
 #[derive(Debug, Clone)]
@@ -75,4 +76,15 @@ pub(super) fn seen(fixture: &Fixture) -> Vec<Seen> {
         })
     });
     seen.collect()
+}
+
+/// The attribute of each node of the cluster.
+pub(super) fn attributes(fixture: &Fixture, name: &str) -> Vec<String> {
+    let answer = eventually("an engine answers", || {
+        let pods = fixture.pods();
+        let mut addresses = pods.iter().filter_map(|pod| pod["status"]["podIP"].as_str());
+        addresses.find_map(|address| ask(address, "/_nodes"))
+    });
+    let nodes = answer["nodes"].as_object().expect("nodes").values();
+    nodes.map(|node| node["attributes"][name].as_str().unwrap_or("none").to_owned()).collect()
 }

@@ -7,11 +7,12 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::elasticsearch::{DATA, load, three_nodes};
-use super::operator::Operator;
+use super::operator;
 use crate::pods::door::Door;
 use crate::pods::fixture::Fixture;
 use crate::pods::nodes::until_ready;
 use crate::pods::opensearch::Parts;
+use crate::pods::operator_program::OperatorProgram;
 use crate::pods::stateful_set::volumes_for;
 use crate::pods::tls_client::TlsClient;
 use crate::support::engine::Kind;
@@ -30,7 +31,7 @@ const FIRST_MASTERS: &str = "initial_master_nodes";
 /// Three nodes that are one cluster, ECK, and the reconciler.
 pub(super) struct Stage {
     // In the order in which they are dropped.
-    pub(super) operator: Operator,
+    pub(super) operator: OperatorProgram,
     pub(super) fixture: Fixture,
     pub(super) engines: TlsClient,
     /// How many there are.
@@ -75,7 +76,7 @@ impl Stage {
             parts.home = part("STAYPUT_ELASTICSEARCH_SHUTDOWN_HOME")?;
             part("STAYPUT_ECK")?;
             let fixture = Fixture::lay("privileged")?;
-            let operator = Operator::start(&fixture)?;
+            let operator = operator::start(&fixture)?;
             Ok((parts, fixture, operator))
         });
         let (parts, fixture, operator) = laid.map_err(|why| skip(test, &why)).ok()?;

@@ -13,7 +13,7 @@ use crate::pods::clients::{Clients, document};
 use crate::pods::door::Door;
 use crate::pods::history::{history, until_another_ended};
 use crate::pods::official::IMAGE;
-use crate::pods::seen::{Seen, assert_other_containers_in_the_same_pods, seen};
+use crate::pods::seen::{Seen, assert_other_containers_in_the_same_pods, attributes, seen};
 use crate::support::wait::eventually;
 
 /// Another name of the same image.
@@ -32,13 +32,13 @@ fn edits_arrive_in_the_same_pods_beside_the_operator_itself() {
     // Without the policy: who comes first, the operator or the labels?
     let round = json!({ "general": { "additionalConfig": { "node.attr.round": "second" } } });
     edit(&stage, "a setting", &round);
-    assert_eq!(stage.attributes("round"), ["second"; 3]);
+    assert_eq!(attributes(&stage.fixture, "round"), ["second"; 3]);
 
     stage.keep_pods();
     let before = seen(&stage.fixture);
     let round = json!({ "general": { "additionalConfig": { "node.attr.round": "third" } } });
     edit(&stage, "a setting, with the policy", &round);
-    assert_eq!(stage.attributes("round"), ["third"; 3]);
+    assert_eq!(attributes(&stage.fixture, "round"), ["third"; 3]);
     assert_other_containers_in_the_same_pods(&before, &seen(&stage.fixture));
 
     wrong_and_taken_back(&stage);
@@ -110,7 +110,7 @@ fn edited_while_the_operator_was_away(stage: &mut Stage) {
     stage.edit(&json!({ "general": { "additionalConfig": { "node.attr.round": "fourth" } } }));
     stage.operator.start_again();
     stage.until_carried_out();
-    assert_eq!(stage.attributes("round"), ["fourth"; 3]);
+    assert_eq!(attributes(&stage.fixture, "round"), ["fourth"; 3]);
     assert_other_containers_in_the_same_pods(&before, &seen(&stage.fixture));
 }
 

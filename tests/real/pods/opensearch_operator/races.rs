@@ -10,7 +10,7 @@ use crate::pods::clients::{Clients, document};
 use crate::pods::door::Door;
 use crate::pods::fixture::{ENGINE, OTHER};
 use crate::pods::nodes::NODES;
-use crate::pods::seen::{assert_other_containers_in_the_same_pods, seen};
+use crate::pods::seen::{assert_other_containers_in_the_same_pods, attributes, seen};
 
 #[test]
 #[ignore = "minutes; cargo test --test real -- --ignored opensearch_operator"]
@@ -29,7 +29,7 @@ fn edits_again_and_again() {
         stage.edit(&json!({ "general": { "image": image, "additionalConfig": config } }));
         stage.until_carried_out(known);
         stage.until_operator_is_content();
-        assert_eq!(stage.attributes("round"), vec![round.to_string(); NODES.len()]);
+        assert_eq!(attributes(&stage.fixture, "round"), vec![round.to_string(); NODES.len()]);
         let done = stage.operator.done_since(looks);
         let deleted = |action: &&Action| matches!(action, Action::Delete { .. });
         replaced.push(done.iter().filter(deleted).count());
@@ -54,7 +54,7 @@ fn a_variable_comes_to_the_same_pods(stage: &Stage) {
     let patch = json!({ "data": { "tier": "warm" } }).to_string();
     fixture.run(&["patch", "configmap", TIERS, "--type=merge", "--patch", &patch]);
     stage.until_carried_out(known);
-    assert_eq!(stage.attributes("tier"), ["warm"; NODES.len()]);
+    assert_eq!(attributes(&stage.fixture, "tier"), ["warm"; NODES.len()]);
     assert_other_containers_in_the_same_pods(&before, &seen(fixture));
     stage.until_operator_is_content();
     assert_eq!(stage.operator.done_since(looks), []);

@@ -18,7 +18,7 @@ use crate::pods::bare::{install_reconciler, keys, pod};
 use crate::pods::clients::service;
 use crate::pods::fixture::{Fixture, MANAGER};
 use crate::pods::history::{history, until_another_ended};
-use crate::pods::nodes::{NODES, ask, is_ready, until_ready};
+use crate::pods::nodes::{NODES, is_ready, until_ready};
 use crate::pods::opensearch::{Jvm, Parts};
 use crate::pods::opensearch_set::{give, write};
 use crate::pods::stateful_set::{claim, volumes};
@@ -26,7 +26,6 @@ use crate::pods::victim::processes_of;
 use crate::support::engine::Kind;
 use crate::support::kubernetes::client::Kube;
 use crate::support::namespace_processes::NamespaceProcess;
-use crate::support::wait::eventually;
 
 /// The object that a person edits, as kubectl is told: the operator serves two API groups.
 const CLUSTER: &str = "opensearchclusters.opensearch.org";
@@ -135,18 +134,6 @@ impl Stage {
         assert!(!held.0.is_empty(), "{ids}");
         held.signal(Signal::SIGSTOP);
         held
-    }
-
-    /// The attribute of each node: it is in the engine's config, or the value of a variable.
-    pub(super) fn attributes(&self, name: &str) -> Vec<String> {
-        let answer = eventually("an engine answers", || {
-            let pods = self.fixture.pods();
-            let mut addresses = pods.iter().filter_map(|pod| pod["status"]["podIP"].as_str());
-            addresses.find_map(|address| ask(address, "/_nodes"))
-        });
-        let nodes = answer["nodes"].as_object().expect("nodes").values();
-        let text = |node: &Value| node["attributes"][name].as_str().unwrap_or("none").to_owned();
-        nodes.map(text).collect()
     }
 
     /// How often the containers of each pod were made anew, by the pod's name.

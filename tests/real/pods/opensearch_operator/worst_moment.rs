@@ -8,7 +8,7 @@ use crate::pods::clients::{Clients, document};
 use crate::pods::door::Door;
 use crate::pods::fixture::OTHER;
 use crate::pods::nodes::NODES;
-use crate::pods::seen::{assert_other_containers_in_the_same_pods, seen};
+use crate::pods::seen::{assert_other_containers_in_the_same_pods, attributes, seen};
 use crate::support::wait::{eventually, eventually_briefly};
 
 #[test] // proves UPDATE-97, UPDATE-98
@@ -56,7 +56,7 @@ fn with_the_policy_a_config_arrives_in_the_same_pods(stage: &Stage) {
     });
     drop(held);
     stage.until_carried_out(known);
-    assert_eq!(stage.attributes("round"), ["second"; NODES.len()]);
+    assert_eq!(attributes(&stage.fixture, "round"), ["second"; NODES.len()]);
     assert_other_containers_in_the_same_pods(&before, &seen(fixture));
     assert_eq!(stage.container_restarts().into_values().collect::<Vec<_>>(), [1; NODES.len()]);
     stage.until_operator_is_content();

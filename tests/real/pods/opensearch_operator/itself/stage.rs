@@ -6,12 +6,13 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use super::super::running::{account, groups};
-use super::operator::Operator;
+use super::operator;
 use crate::pods::door::Door;
 use crate::pods::fixture::{Fixture, HOME};
 use crate::pods::nodes::{ask, until_ready};
 use crate::pods::official::{IMAGE, USER, load_with, machine, variables};
 use crate::pods::opensearch::Parts;
+use crate::pods::operator_program::OperatorProgram;
 use crate::pods::stateful_set::volumes_for;
 use crate::support::engine::Kind;
 use crate::support::skip;
@@ -39,10 +40,10 @@ exec bin/opensearch "${options[@]}"
 
 /// Everything; the engines end with the fixture.
 pub(super) struct Stage {
-    pub(super) operator: Operator,
+    pub(super) operator: OperatorProgram,
     pub(super) fixture: Fixture,
     _parts: Parts,
-    _storage: [TempDir; 2],
+    _directories: [TempDir; 3],
 }
 
 impl Stage {
@@ -51,20 +52,22 @@ impl Stage {
     pub(super) fn set_up(test: &str) -> Option<Self> {
         let laid = Parts::of(Kind::OpenSearch).and_then(|parts| {
             let fixture = Fixture::lay("privileged")?;
-            let operator = Operator::start(&fixture)?;
-            Ok((parts, fixture, operator))
+            let account = tempfile::tempdir().expect("a temp dir");
+            let operator = operator::start(&fixture, &account)?;
+            Ok((parts, fixture, operator, account))
         });
-        let (parts, fixture, operator) = laid.map_err(|why| skip(test, &why)).ok()?;
+        let (parts, fixture, operator, account) = laid.map_err(|why| skip(test, &why)).ok()?;
         let began = Instant::now();
         let options = std::fs::read_to_string(parts.home.join("config/jvm.options"));
         load_with(&fixture, &parts, IMAGE, ENTRYPOINT, &options.expect("the engine's own file"));
-        let _storage = [
+        let _directories = [
             volumes_for(&fixture, "data", &NODES),
             volumes_for(&fixture, "logs", &["bootstrap-data"]),
+            account,
         ];
         fixture.admin().apply(&cluster(&fixture, &parts));
         until_ready(&fixture, &NODES);
-        let stage = Self { fixture, operator, _parts: parts, _storage };
+        let stage = Self { fixture, operator, _parts: parts, _directories };
         stage.until_formed();
         stage.until_operator_is_content();
         println!("three nodes without stayput: {} ms", began.elapsed().as_millis());
@@ -218,15 +221,6 @@ impl Stage {
                 self.fixture.admin().json(&["get", CLUSTER, "logs", "--namespace", "search"]);
             (made["status"]["version"] == version).then_some(())
         });
-    }
-
-    /// The attribute of each node.
-    pub(super) fn attributes(&self, name: &str) -> Vec<String> {
-        let answer = eventually("an engine answers", || {
-            self.addresses().iter().find_map(|address| ask(address, "/_nodes"))
-        });
-        let nodes = answer["nodes"].as_object().expect("nodes").values();
-        nodes.map(|node| node["attributes"][name].as_str().unwrap_or("none").to_owned()).collect()
     }
 
     /// The variable of each engine's process.
