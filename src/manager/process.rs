@@ -37,7 +37,7 @@ pub use replace_program::{
     handed_over, in_memory, inherited, is_for_this_machine, is_own_program, only_ours_to_write,
     open_program, own_program,
 };
-pub use scan::{Archive, Member, Scan};
+pub use scan::{Archive, Member, Scan, Unread};
 pub use signal_tree::{Delivery, LeftBehind, end_leftovers};
 pub use signals::{Reaped, Reaper, Signals};
 pub use temp_dir::{TempDir, TempDirError};

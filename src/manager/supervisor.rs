@@ -135,6 +135,8 @@ pub struct Supervisor {
     started_on: Option<StartedOn>,
     /// Class-data archive of the present run's server JVM, once the engine is ready.
     archive: Option<api::Archive>,
+    /// True while that JVM did not let itself be read in time.
+    archive_unread: bool,
     /// Channel for the answer to the request that is being decided.
     reply: Option<Reply>,
     opening: Option<Opening>,
@@ -213,6 +215,7 @@ impl Supervisor {
             keeping: None,
             started_on: None,
             archive: None,
+            archive_unread: false,
             reply: None,
             opening: None,
             asked: None,

@@ -135,7 +135,7 @@ fn prove(warm: &Warm, size: u64, until: &Until) -> Result<Warmed, WarmError> {
     let work = Work::new()?;
     let mut engine = start(warm, &work, Vec::new(), until)?;
     let took = engine.until_serving()?;
-    let archive = engine.archive();
+    let archive = engine.archive()?;
     engine.stop()?;
     match archive {
         Some(Archive { is_used: true, order_varies, .. }) => {

@@ -20,6 +20,8 @@ pub struct Member {
     pub server_jvm: bool,
     /// True in an uninterruptible wait (D): KILL does not end the process before the wait ends.
     pub uninterruptible: bool,
+    /// False if its arguments could not be read in time: it may be anything then.
+    pub(super) is_read: bool,
     pub(super) started: u64,
 }
 
@@ -63,6 +65,15 @@ impl Scan {
         }
     }
 
+    /// The pid of the server JVM, if there is one.
+    fn server_jvm(&self) -> Result<Option<u32>, Unread> {
+        match self.members().find(|member| member.server_jvm) {
+            Some(server) => Ok(Some(server.pid)),
+            None if self.members().all(|member| member.is_read) => Ok(None),
+            None => Err(Unread),
+        }
+    }
+
     /// Every live process of the run, the leader first.
     pub fn members(&self) -> impl Iterator<Item = &Member> {
         self.leader.iter().chain(&self.server).chain(&self.stragglers)
@@ -71,13 +82,14 @@ impl Scan {
 
 impl Member {
     pub(super) fn new(process: &Process, command: CommandLine) -> Self {
-        let CommandLine { shown, jvm, server_jvm } = command;
+        let CommandLine { shown, jvm, server_jvm, is_read } = command;
         Self {
             pid: process.pid,
             command: shown,
             jvm,
             server_jvm,
             uninterruptible: process.uninterruptible,
+            is_read,
             started: process.started,
         }
     }
@@ -107,8 +119,8 @@ pub(super) fn read_command(process: &Process, reader: Option<&Worker>) -> Comman
     } else {
         read_within(reader, move || procfs::command_line(pid))
     };
-    let arguments = arguments.unwrap_or_default();
-    CommandLine::parse(&arguments, &process.name)
+    let is_read = arguments.is_some();
+    CommandLine { is_read, ..CommandLine::parse(&arguments.unwrap_or_default(), &process.name) }
 }
 
 /// Longest command shown, in characters.
@@ -123,6 +135,8 @@ pub(super) struct CommandLine {
     pub(super) jvm: bool,
     /// True for the JVM that holds the engine's data path.
     pub(super) server_jvm: bool,
+    /// False if the arguments could not be read in time.
+    pub(super) is_read: bool,
 }
 
 impl CommandLine {
@@ -132,7 +146,10 @@ impl CommandLine {
         let arguments: Vec<&str> = text.trim_end_matches('\0').split('\0').collect();
         let (program, rest) = match arguments.split_first() {
             Some((&program, rest)) if !program.is_empty() => (base_name(program), rest),
-            _ => return Self { shown: format!("[{name}]"), jvm: false, server_jvm: false },
+            _ => {
+                let shown = format!("[{name}]");
+                return Self { shown, jvm: false, server_jvm: false, is_read: true };
+            }
         };
         let jvm = program == "java";
         let server_jvm = jvm
@@ -140,7 +157,7 @@ impl CommandLine {
             && !rest.iter().any(|argument| argument.ends_with("launcher.CliToolLauncher"));
         let what = if jvm { main_class(rest) } else { script(rest) };
         let shown = what.map_or(program.to_owned(), |what| format!("{program} {what}"));
-        Self { shown: shown.chars().take(SHOWN_MAX).collect(), jvm, server_jvm }
+        Self { shown: shown.chars().take(SHOWN_MAX).collect(), jvm, server_jvm, is_read: true }
     }
 }
 
@@ -203,12 +220,20 @@ pub struct Archive {
     pub order_varies: bool,
 }
 
+/// A process did not let itself be read in time, as a JVM on a busy machine while it maps memory. Try again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unread;
+
 impl Tree {
-    /// The archive of the server JVM, if it names one on its command line and can be read.
-    pub fn archive(&mut self) -> Option<Archive> {
-        let scan = self.scan();
-        let server = scan.members().find(|member: &&Member| member.server_jvm)?.pid;
-        read_within(self.reader(), move || read_archive(server))?
+    /// The archive of the server JVM, if it names one on its command line and may be read.
+    ///
+    /// # Errors
+    /// The server JVM, or a process that may be it, did not let itself be read in time.
+    pub fn archive(&mut self) -> Result<Option<Archive>, Unread> {
+        match self.scan().server_jvm()? {
+            Some(pid) => read_within(self.reader(), move || read_archive(pid)).ok_or(Unread),
+            None => Ok(None),
+        }
     }
 }
 
@@ -313,6 +338,24 @@ mod tests {
         assert_eq!(parse(&["java", "-Dpassword=x"]).shown, "java");
         assert_eq!(parse(&[]).shown, "[name]");
         assert_eq!(parse(&["x".repeat(500).as_str()]).shown.len(), SHOWN_MAX);
+    }
+
+    #[test]
+    fn a_process_that_was_not_read_in_time_may_be_the_server() {
+        let member = |pid, server_jvm, is_read| {
+            let (command, jvm, uninterruptible) = (String::new(), server_jvm, false);
+            Member { pid, command, jvm, server_jvm, uninterruptible, is_read, started: 0 }
+        };
+        let scan = |leader, others: &[Member]| Scan {
+            leader: Some(leader),
+            stragglers: others.to_vec(),
+            ..Scan::default()
+        };
+        let (script, server) = (member(10, false, true), member(11, true, true));
+        let unread = member(12, false, false);
+        assert_eq!(scan(script.clone(), &[]).server_jvm(), Ok(None));
+        assert_eq!(scan(server, std::slice::from_ref(&unread)).server_jvm(), Ok(Some(11)));
+        assert_eq!(scan(script, &[unread]).server_jvm(), Err(Unread));
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl Supervisor {
         {
             return Event::ConfigOutdated;
         }
-        self.archive = None;
+        (self.archive, self.archive_unread) = (None, false);
         let id = random_id();
         let (environment, mut set_env) = match self.variables.clone() {
             Some(Variables { digest, changes }) => (Some(digest), changes),
@@ -198,12 +198,15 @@ impl Supervisor {
     }
 
     /// Checks whether the engine uses the archive of classes that it was told to use: nobody else
-    /// says why it starts slower. Bare, nothing is read from processes.
+    /// says why it starts slower. Bare, nothing is read from processes. A JVM that does not let itself
+    /// be read in time is asked again with the next event, as each answer to the kubelet's probe is one.
     pub(super) fn check_archive(&mut self) {
         if !self.parts.policy.api {
             return;
         }
-        let found = self.tree.as_mut().and_then(Tree::archive);
+        let read = self.tree.as_mut().map_or(Ok(None), Tree::archive);
+        self.archive_unread = read.is_err();
+        let found = read.ok().flatten();
         self.archive =
             found.map(|Archive { path, is_used, .. }| api::Archive { path, used: is_used });
         if let Some(api::Archive { path, used: false }) = &self.archive {

@@ -329,7 +329,7 @@ impl Supervisor {
         }
         let after = self.lifecycle.state();
         // Also of an engine that was taken over.
-        if before != api::State::Running && after == api::State::Running {
+        if after == api::State::Running && (before != after || self.archive_unread) {
             self.check_archive();
         }
         match after {

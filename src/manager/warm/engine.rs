@@ -11,6 +11,7 @@ use std::{fs, thread};
 use super::{Until, WarmError};
 use crate::process::{
     self, Archive, EnvironmentChanges, ExitStatus, Launch, LaunchError, RUN_VARIABLE, Reaper, Tree,
+    Unread,
 };
 
 /// How long an engine may take to accept connections on a slow builder.
@@ -93,8 +94,14 @@ impl Engine {
     }
 
     /// The archive that the server JVM was told to use, and whether it uses it.
-    pub(super) fn archive(&mut self) -> Option<Archive> {
-        self.tree.archive()
+    pub(super) fn archive(&mut self) -> Result<Option<Archive>, WarmError> {
+        let began = Instant::now();
+        loop {
+            match self.tree.archive() {
+                Ok(archive) => return Ok(archive),
+                Err(Unread) => self.pause(ANSWER_LIMIT, began, "let its arguments be read")?,
+            }
+        }
     }
 
     /// Stops the engine and waits until no process is left.
