@@ -5,6 +5,7 @@ mod edits;
 mod elasticsearch;
 mod figures;
 mod in_place;
+mod newer;
 mod operator;
 mod replaced;
 mod routing;

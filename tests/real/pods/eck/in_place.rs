@@ -21,23 +21,34 @@ const BACK: &str = "Go back";
 #[test] // proves UPDATE-91, UPDATE-92
 fn edits_arrive_in_the_same_pods_beside_eck() {
     const TEST: &str = "pods::eck::in_place::edits_arrive_in_the_same_pods_beside_eck";
-    let Some(mut stage) = Stage::without_stayput(TEST) else { return };
-    stage.read(MANAGER);
-    stage.meet_new_pods();
-    let mut edits = Edits::begin(stage);
-    edits.stage.read(ONCE);
+    let Some(mut edits) = Edits::as_documented(TEST) else { return };
     edits.edit_as_documented();
     edits.trigger_while_the_reconciler_is_killed();
     edits.setting_while_eck_is_killed();
     edits.setting_while_both_are_killed();
-    let (stage, count) = edits.assert_none_lost();
-    assert!(count.writes.refused <= 3, "unanswered through the Service: {:?}", count.writes);
-    stage.go_back();
+    edits.go_back();
 }
 
 impl Edits {
+    /// From an `Elasticsearch` without stayput to edits that are carried out in place.
+    pub(super) fn as_documented(test: &str) -> Option<Self> {
+        let mut stage = Stage::without_stayput(test)?;
+        stage.read(MANAGER);
+        stage.meet_new_pods();
+        let edits = Self::begin(stage);
+        edits.stage.read(ONCE);
+        Some(edits)
+    }
+
+    /// Ends the client, and leaves the template as it was without stayput.
+    pub(super) fn go_back(self) {
+        let (stage, count) = self.assert_none_lost();
+        assert!(count.writes.refused <= 3, "unanswered through the Service: {:?}", count.writes);
+        stage.go_back();
+    }
+
     /// "Edit it": a setting, a variable and a size.
-    fn edit_as_documented(&mut self) {
+    pub(super) fn edit_as_documented(&mut self) {
         let (stage, mut seen) = (&self.stage, Vec::new());
         let document = Document::read_all(&stage.fixture, DOCUMENT);
         document.section_with(EDIT, |_| {
@@ -59,7 +70,7 @@ impl Edits {
         self.assert_variable("TEAM", "search");
     }
 
-    fn trigger_while_the_reconciler_is_killed(&mut self) {
+    pub(super) fn trigger_while_the_reconciler_is_killed(&mut self) {
         self.restarted("a restart trigger, the reconciler killed", |stage| {
             stage.fixture.run(&["annotate", "elasticsearch", "logs", TRIGGER]);
             stage.until_one_is_stopped();
