@@ -189,8 +189,10 @@ pub(super) async fn livez(context: &Context) -> Answer {
 }
 
 pub(super) async fn readyz(context: &Context) -> Answer {
-    let status = context.probed_status().await;
-    Answer::probe(status.is_some_and(|status| context.last_ready.is_ready(&status)))
+    let probed = context.probed_status().await;
+    let is_fresh = probed.is_some();
+    let status = probed.unwrap_or_else(|| context.handle.status());
+    Answer::probe(context.last_ready.is_ready(&status, is_fresh))
 }
 
 pub(super) fn metrics(context: &Context) -> Answer {
@@ -220,15 +222,16 @@ pub(super) struct LastReady(Mutex<Option<(Instant, String)>>);
 
 impl LastReady {
     /// True if the pod is to get requests. An engine that stops, drains or is another process gets
-    /// none at once.
-    pub(super) fn is_ready(&self, status: &Status) -> bool {
+    /// none at once. A status that is not fresh, as on a machine that stands still for a moment, is
+    /// like a probe that fails.
+    pub(super) fn is_ready(&self, status: &Status, is_fresh: bool) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let drains = status.reason.as_ref().is_some_and(|reason| reason.code == DRAINING);
         if status.state != State::Running || drains {
             *last = None;
             return false;
         }
-        if status.ready != Some(false) {
+        if is_fresh && status.ready != Some(false) {
             *last = status.run.as_ref().map(|run| (Instant::now(), run.id.clone()));
             return true;
         }

@@ -154,7 +154,8 @@ async fn a_replaced_key_lets_nobody_in_where_changes_are_not_told() {
     assert_eq!(world.unix().await.get("/es/status", Some(&old)).await.status, 200);
     let _open = write_untold(&world.path("jwt.key"), OTHER_SECRET);
     let_time_pass().await;
-    assert_eq!(world.unix().await.get("/es/status", Some(&old)).await.status, 401);
+    // Files that are not read in time, on a busy machine, count with a later request.
+    eventually(async || world.unix().await.get("/es/status", Some(&old)).await.status == 401).await;
 }
 
 #[tokio::test] // proves ACCESS-11
@@ -167,7 +168,9 @@ async fn a_replaced_client_ca_lets_nobody_in_where_changes_are_not_told() {
     let ca = std::fs::read(other.path().join("ca.crt")).unwrap();
     let _open = write_untold(&world.path("ca.crt"), &ca);
     let_time_pass().await;
-    assert_eq!(client.get("/es/status", None).await.status, 401);
+    while client.get("/es/status", None).await.status != 401 {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
@@ -180,7 +183,7 @@ async fn a_new_certificate_is_served_where_changes_are_not_told() {
     });
     let_time_pass().await;
     let new = CertificateDer::from_pem_file(world.path("tls.crt")).unwrap();
-    assert_eq!(served(&world).await.unwrap(), new);
+    eventually(async || served(&world).await.unwrap() == new).await;
     drop(open);
 }
 
@@ -206,8 +209,10 @@ async fn what_is_taken_away_lets_nobody_in_until_it_is_back() {
         assert_eq!(ask().await, Some(200));
         let whole = std::fs::read(world.path(name)).unwrap();
         std::fs::remove_file(world.path(name)).unwrap();
-        eventually(async || world.errors.list().iter().any(|error| error.code == "key_files"))
-            .await;
+        let is_gone = |error: &stayput_api::ManagerError| {
+            error.code == "key_files" && !error.message.contains("does not answer")
+        };
+        eventually(async || world.errors.list().iter().any(is_gone)).await;
         if by.is_none() {
             // A connection may be closed instead.
             let new = world.tls_stream_trusting(Some("reconciler"), &trusted).await.unwrap();
