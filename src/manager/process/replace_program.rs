@@ -14,7 +14,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::stat::fstat;
 
-use super::fork_exec::Executable;
+use super::fork_exec::{Executable, Launched};
 use super::launch::ChildSetup;
 use super::{ExitStatus, Signals};
 
@@ -214,6 +214,7 @@ pub fn only_ours_to_write(file: &OwnedFd) -> Result<(), String> {
 pub struct Checking {
     /// The child's pid.
     pub pid: u32,
+    launched: Launched,
     answer: PipeReader,
 }
 
@@ -243,7 +244,7 @@ pub fn check(
     };
     // SAFETY: `set_up` makes system calls only; all it needs was allocated here.
     let launched = unsafe { Executable::new(&argv, &[])?.launch(set_up) }?;
-    Ok(Checking { pid: launched.pid, answer })
+    Ok(Checking { pid: launched.pid, launched, answer })
 }
 
 impl Checking {
@@ -252,6 +253,9 @@ impl Checking {
     /// # Errors
     /// The reason why the program cannot take over.
     pub fn answer(self, status: ExitStatus) -> Result<String, String> {
+        if let Some(error) = self.launched.failure() {
+            return Err(error.to_string());
+        }
         let mut answer = Vec::new();
         // Something else may hold the pipe open: what is there is enough.
         let _ = self.answer.take(MAX_ANSWER).read_to_end(&mut answer);

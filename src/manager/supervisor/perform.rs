@@ -199,13 +199,16 @@ impl Supervisor {
 
     /// Checks whether the engine uses the archive of classes that it was told to use: nobody else
     /// says why it starts slower. Bare, nothing is read from processes. A JVM that does not let itself
-    /// be read in time is asked again with the next event, as each answer to the kubelet's probe is one.
+    /// be read in time is read again a second later.
     pub(super) fn check_archive(&mut self) {
-        if !self.parts.policy.api {
+        let is_running = self.lifecycle.state() == api::State::Running;
+        if !self.parts.policy.api || !is_running {
+            self.archive_unread = false;
             return;
         }
         let read = self.tree.as_mut().map_or(Ok(None), Tree::archive);
         self.archive_unread = read.is_err();
+        self.publisher.touch();
         let found = read.ok().flatten();
         self.archive =
             found.map(|Archive { path, is_used, .. }| api::Archive { path, used: is_used });

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 
 use super::handle::{Call, Control, WaitingRequest};
 use super::journal::{JournalWriter, Written};
@@ -18,7 +18,7 @@ use super::upgrade::Serving;
 use super::{Clock, Supervisor};
 use crate::config_watch::Observed;
 use crate::lifecycle::{Event, Millis, Recovered};
-use crate::process::{self, Launched, Tree};
+use crate::process::{self, LaunchError, Launched, Tree};
 use stayput_api as api;
 
 /// The journal that is being read.
@@ -28,6 +28,8 @@ pub(super) type Reading = Pin<Box<dyn Future<Output = Recovered> + Send>>;
 const JOURNAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the last version of the journal may take when the manager ends.
 const JOURNAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a JVM that did not let itself be read in time is left alone.
+const READ_AGAIN: Duration = Duration::from_secs(1);
 
 impl Supervisor {
     /// Reads the journal, follows it, and supervises until the manager is to end. After that it
@@ -159,6 +161,7 @@ impl Supervisor {
                 }
                 self.publisher.touch();
             }
+            () = sleep(READ_AGAIN), if self.archive_unread => self.check_archive(),
             observed = next_observed(&mut self.config) => self.config_observed(&observed),
             Ok(()) = self.environment.changed() => self.publisher.touch(),
             // The sender is one of our own fields.
@@ -291,7 +294,9 @@ impl Supervisor {
             if let Some(tree) = &mut self.tree {
                 tree.leader_reaped();
             }
-            if let Some(error) = self.late.take().and_then(Launched::failure) {
+            if let Some(source) = self.late.take().and_then(Launched::failure) {
+                let program = self.parts.command.first().cloned().unwrap_or_default();
+                let error = LaunchError { program, source };
                 tracing::error!(%error, "the engine's program was not executed");
             }
             let oom = self.was_out_of_memory(status);
@@ -329,7 +334,7 @@ impl Supervisor {
         }
         let after = self.lifecycle.state();
         // Also of an engine that was taken over.
-        if after == api::State::Running && (before != after || self.archive_unread) {
+        if before != api::State::Running && after == api::State::Running {
             self.check_archive();
         }
         match after {
