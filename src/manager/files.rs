@@ -34,6 +34,7 @@ pub(crate) fn replace_file(
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(new)?;
     file.write_all(content)?;
     file.sync_all()?;
+    drop(file);
     prepare()?;
     fs::rename(new, path)?;
     File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
