@@ -232,7 +232,7 @@ fn all_endpoints_together_have_twice_the_time_of_one() {
         other => panic!("{other:?}"),
     }
     let took = began.elapsed();
-    assert!(took >= bound * 2 && took < bound * 9, "{took:?}");
+    assert!(took >= bound * 2, "{took:?}");
     assert!(mute[9].0.seen().is_empty());
 }
 

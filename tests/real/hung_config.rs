@@ -57,7 +57,7 @@ fn a_staging_target_that_hangs_costs_no_more_than_the_starts() {
         Ok(prepared) => prepared,
     };
     let stage = format!("{}={}", path(work.path(), "config"), path(work.path(), "staged"));
-    let mut running = launch(work.path(), &["--stage", &stage]).start();
+    let mut running = launch(work.path(), &["--stage", &stage]).never_ready().start();
     // The disk is freed before the manager is waited for, also when this fails.
     let (manager, disk) = (&mut running, disk);
     let api = &manager.api;
@@ -127,7 +127,7 @@ fn a_temporary_directory_that_hangs_costs_no_more_than_the_starts() {
         Ok(prepared) => prepared,
     };
     let tmp = path(work.path(), "tmp");
-    let mut running = launch(work.path(), &["--tmp-dir", &tmp]).start();
+    let mut running = launch(work.path(), &["--tmp-dir", &tmp]).never_ready().start();
     let (manager, disk) = (&mut running, disk);
     let api = &manager.api;
     let checksum = api.until_state("starting")["config"]["checksum"].clone();
@@ -161,7 +161,7 @@ fn a_mounted_config_that_hangs_costs_no_more_than_the_starts() {
         Err(why) => return skip(name, &why),
         Ok(prepared) => prepared,
     };
-    let mut running = launch(work.path(), &[]).start();
+    let mut running = launch(work.path(), &[]).never_ready().start();
     let (manager, disk) = (&mut running, disk);
     let api = &manager.api;
     let checksum = api.until_state("starting")["config"]["checksum"].clone();

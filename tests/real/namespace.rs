@@ -62,7 +62,7 @@ fn term_ends_warm_as_pid_1() {
     let began = Instant::now();
     warming.signal(Signal::SIGTERM);
     assert_eq!(warming.wait(), 143);
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }
 
 #[test] // proves HOST-2
@@ -116,7 +116,7 @@ fn stopped_and_started_many_times() {
     let Some(binary) = static_binary("stopped_and_started_many_times") else { return };
     let work = work_directory(&[]);
     let launch = Launch::new(work.path(), ["sh", "-c", "sleep 1001 & exec sleep 1000"]);
-    let manager = Launch { program: binary.into(), ..launch }.start();
+    let manager = Launch { program: binary.into(), ..launch }.never_ready().start();
     manager.api.until_state("starting");
     for cycle in 1..=20 {
         let status = manager.api.stop();
@@ -160,8 +160,7 @@ fn killed_as_a_whole_again_and_again() {
     }
     let work = work_directory(&[]);
     let launch = Launch::new(work.path(), ["sh", "-c", "sleep 1001 & exec sleep 1000"]);
-    // Nobody listens there, so the engine is never ready.
-    let launch = launch.options(["--ready", "tcp://127.0.0.1:9"]);
+    let launch = launch.never_ready();
     let mut manager = launch.start();
     manager.api.until_state("starting");
     assert_eq!(manager.api.stop()["last_exit"]["reason"], "stopped");
@@ -222,7 +221,7 @@ fn on_an_empty_read_only_root() {
         options: options.map(str::to_owned).into(),
         ..Launch::new(work.path(), engine)
     };
-    let manager = launch.spawn();
+    let manager = launch.never_ready().spawn();
     let inside = eventually("the manager answers", || {
         let inside = format!("/proc/{}/root", manager.init()?);
         Api { socket: format!("{inside}/state/s.sock").into() }.is_up().then_some(inside)

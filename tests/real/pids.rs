@@ -26,7 +26,7 @@ fn launch(work: &std::path::Path, limit: &PidsLimit) -> Launch {
     let path = |name: &str| work.join(name).to_str().expect("UTF-8").to_owned();
     let stage = format!("{}={}", path("config"), path("staged"));
     let options = ["--on-exit", "hold", "--config", &path("config"), "--stage", &stage];
-    let launch = Launch::new(work, ["python3", "-c", TAKES_ALL]).options(options);
+    let launch = Launch::new(work, ["python3", "-c", TAKES_ALL]).options(options).never_ready();
     let wrapper = limit.wrapper().into_iter().chain(AS_ENGINE.map(str::to_owned)).collect();
     Launch { wrapper, ..launch }
 }

@@ -115,13 +115,21 @@ pub async fn bookmarks_come_before_the_end(client: Client) {
     let made = world.post("pods", &pod("a")).await.good();
     let version_ = version(&made);
     let query = format!("resourceVersion={version_}&allowWatchBookmarks=true&timeoutSeconds=10");
-    let mut events = world.watch("pods", &query).await;
-    let mark = events.expect("BOOKMARK").await;
-    assert!(version(&mark) >= version_);
-    assert_eq!((&mark["kind"], &mark["apiVersion"]), (&json!("Pod"), &json!("v1")));
-    while let Some((kind, _)) = events.next().await {
-        assert_eq!(kind, "BOOKMARK", "nothing happened");
+    let mut marks = 0;
+    // It is due one to three seconds before the end, which a busy machine may miss.
+    for _ in 0..6 {
+        let mut events = world.watch("pods", &query).await;
+        while let Some((kind, mark)) = events.next().await {
+            assert_eq!(kind, "BOOKMARK", "nothing happened");
+            assert!(version(&mark) >= version_);
+            assert_eq!((&mark["kind"], &mark["apiVersion"]), (&json!("Pod"), &json!("v1")));
+            marks += 1;
+        }
+        if marks > 0 {
+            break;
+        }
     }
+    assert!(marks > 0, "no bookmark");
     let query = format!("resourceVersion={version_}&timeoutSeconds=1");
     let mut events = world.watch("pods", &query).await;
     assert!(events.next().await.is_none(), "no bookmarks where none were asked for");

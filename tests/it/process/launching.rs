@@ -131,7 +131,9 @@ fn arguments_are_passed_as_they_are() {
             expected.extend(argument.into_vec());
             expected.push(0);
         }
-        assert_eq!(fs::read(format!("/proc/{pid}/cmdline")).unwrap(), expected);
+        eventually("it is executed", || {
+            (fs::read(format!("/proc/{pid}/cmdline")).unwrap() == expected).then_some(())
+        });
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.cast_signed()), Signal::SIGKILL)
             .unwrap();
         reap(&mut Reaper::new(), pid);
@@ -146,7 +148,15 @@ fn a_command_that_cannot_run_says_why_and_leaves_nothing() {
         fs::write(&script, "#!/no/such/interpreter\n").unwrap();
         let try_it = |argv: &[&str]| {
             let argv = argv.iter().map(OsString::from).collect();
-            launch(&Launch { argv, set_env: Vec::new() }).unwrap_err()
+            let line = Launch { argv, set_env: Vec::new() };
+            eventually("it is tried in time", || match launch(&line) {
+                Err(error) => Some(error),
+                Ok(late) => {
+                    assert!(late.is_late());
+                    reap(&mut Reaper::new(), late.pid);
+                    None
+                }
+            })
         };
         let path = script.to_str().unwrap();
 

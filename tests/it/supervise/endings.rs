@@ -46,24 +46,26 @@ fn with_restart_it_is_started_again_after_a_pause() {
     let manager = pod.start_obedient(&["--on-exit", "restart"]);
     manager.until_state("running");
     pod.exit(3);
-    let status = manager.until_state("backoff");
-    assert_eq!(
-        (&status["reason"]["code"], &status["last_exit"]["code"]),
-        (&"backoff".into(), &3.into())
-    );
+    let status = manager.until("it has ended", |status| status["last_exit"]["code"] == 3);
     assert_eq!(status["last_exit"]["reason"], "exited");
+    // The pause is a second, which a busy machine may miss.
+    if status["starts"] == 1 {
+        assert_eq!(
+            (&status["state"], &status["reason"]["code"]),
+            (&"backoff".into(), &"backoff".into())
+        );
+    }
     let again = manager
         .until("running again", |status| status["state"] == "running" && status["starts"] == 2);
     assert_eq!(again["desired"], "running");
     pod.exit(4);
-    manager.until_state("backoff");
+    manager.until("it has ended", |status| status["last_exit"]["code"] == 4);
     let stopped = manager.post("/es/stop?wait=20s", "{}");
     assert_eq!(
         (stopped.code, &stopped.body["state"]),
         (200, &"stopped".into()),
         "no timer is left"
     );
-    assert_eq!(stopped.body["last_exit"]["code"], 4);
 }
 
 #[test] // proves STOP-12

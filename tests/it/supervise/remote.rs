@@ -123,6 +123,7 @@ fn why_a_token_was_refused_is_in_the_log_and_does_not_fill_it() {
         let answer = wait(remote.client(Some(wrong.clone())).status());
         assert!(matches!(answer, Err(ClientError::Refused(_))), "{answer:?}");
     }
+    remote.manager.until_logged("credentials refused");
     let log = remote.manager.log();
     let lines: Vec<&str> = log.lines().filter(|it| it.contains("credentials refused")).collect();
     let expected = format!("another audience: 'stayput:{NAMESPACE}/another'");

@@ -4,6 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 
 use super::pod::Pod;
+use super::processes::eventually;
 use crate::support::program::{Ended, finish, stayput};
 
 fn fails(args: &[&str]) -> Ended {
@@ -43,7 +44,7 @@ fn relative_paths_work_and_are_those_of_the_working_directory() {
     let status = manager.until("the engine runs", |status| !status["run"].is_null());
     assert!(status["run"]["checksum"].is_string(), "{status}");
     assert_eq!(pod.read("staged/a.yml"), "a: 1");
-    assert!(pod.journal().exists());
+    eventually("a journal", || pod.journal().exists().then_some(()));
     let stopped = manager.post("/es/stop?wait=20", r#"{"grace": 10}"#);
     assert_eq!((stopped.code, &stopped.body["state"]), (200, &"stopped".into()));
 }

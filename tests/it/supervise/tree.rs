@@ -57,7 +57,9 @@ fn launcher_and_server_both_end_and_a_helper_that_stays_is_reported() {
     assert_eq!(exit["reason"], "stopped", "{exit}");
     let stragglers = exit["stragglers"].as_array().unwrap();
     assert_eq!(stragglers.len(), 1, "{exit}");
-    assert!(stragglers[0]["command"].as_str().unwrap().contains("agent"), "{exit}");
+    let command = stragglers[0]["command"].as_str().unwrap();
+    // The kernel's name of a process that did not let itself be read in time.
+    assert!(command.contains("agent") || command == "[standin-engine]", "{exit}");
 }
 
 #[test]

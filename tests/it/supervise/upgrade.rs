@@ -137,12 +137,13 @@ fn another_version_takes_over_and_the_engine_runs_on() {
     assert_eq!(after["manager"]["errors"], before["manager"]["errors"]);
     assert_eq!((manager.engine(), started(engine)), (engine, since));
     // The next one is found in the same place.
+    manager.until("written", |status| status["manager"]["durable"] == true);
     install_version(&pod, "0.1.2");
     let mut client = stayput(["upgrade", "--socket"]);
     let said = finish(client.arg(pod.socket()));
     let expected = "version 0.1.2 has taken over from version 0.1.1\n";
     assert_eq!((said.code, said.stdout.as_str()), (0, expected), "{}", said.stderr);
-    let answer = manager.post("/es/upgrade", "");
+    let answer = request(&manager);
     assert_eq!((answer.code, &answer.body["manager"]["version"]), (200, &"0.1.2".into()));
     // What was requested before is known, and what is requested now is written down and done.
     assert_eq!(manager.post("/es/stop", r#"{"sequence":6}"#).code, 409);

@@ -43,7 +43,9 @@ fn killed_and_restarted_in_place(node: Node) {
     node.server(&manager).signal(Signal::SIGKILL);
 
     step("it comes back by itself, on the same data");
-    let waiting = manager.api.status_when("back-off", |status| status["state"] == "backoff");
+    let waiting = manager
+        .api
+        .status_when("it has ended", |status| status["last_exit"]["run"] == first["run"]["id"]);
     assert_eq!(waiting["ready"], false, "an engine that is gone is not ready");
     let exit = &waiting["last_exit"];
     assert_eq!((&exit["signal"], &exit["reason"]), (&json!(9), &json!("killed")), "{exit:#}");

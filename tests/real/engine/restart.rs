@@ -10,6 +10,7 @@ use super::{on_engine, step};
 use crate::support::engine::{Kind, Node};
 use crate::support::manager::{AS_CONTAINED_ROOT, Launch};
 use crate::support::namespace_processes::namespace_processes;
+use crate::support::wait::eventually;
 
 on_engine!(
     opensearch,
@@ -29,7 +30,7 @@ fn restarted_on_another_config(mut node: Node) {
     assert_eq!(status["reason"]["code"], "starting");
     assert_eq!((api.get("/livez").status, api.get("/readyz").status), (200, 503));
     let status = api.until_ready();
-    assert_eq!(api.get("/readyz").status, 200);
+    eventually("the engine answers in time", || (api.get("/readyz").status == 200).then_some(()));
     assert_eq!((&status["config"]["drift"], &status["reason"]), (&json!(false), &json!(null)));
     assert_eq!(node.attribute(), "first");
     assert!(!node.lock_is_free(), "a node holds node.lock");

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde_json::json;
 use stayput_engine::{
     Access, Allocation, Color, Distribution, Endpoint, Engine, EngineClient, EngineError, Flush,
-    Members, Node, RecordKind, RecordStatus, Shard, ShardState, Topology, Voting, unreplicated,
+    Health, Members, Node, RecordKind, RecordStatus, Shard, ShardState, Topology, Voting,
+    unreplicated,
 };
 
 use super::by_hand::undone_by_hand;
@@ -48,10 +49,10 @@ fn story(flavor: Flavor, name: &str) {
     assert_eq!(engine.node_name, "logs-0");
     assert!(engine.cluster_uuid.as_deref().is_some_and(|uuid| uuid.len() == 22), "{engine:?}");
 
-    let health = wait(client.health()).expect("health");
-    assert_eq!((health.color, health.timed_out), (Color::Green, false), "{health:?}");
-    let once_green = wait(client.health_once_green()).expect("health");
-    assert_eq!((once_green.color, once_green.timed_out), (Color::Green, false), "{once_green:?}");
+    let health = in_time(|| wait(client.health()));
+    assert_eq!(health.color, Color::Green, "{health:?}");
+    let once_green = in_time(|| wait(client.health_once_green()));
+    assert_eq!(once_green.color, Color::Green, "{once_green:?}");
     assert_eq!(health.data_nodes, 3);
     assert_eq!((health.initializing, health.relocating), (0, 0));
     assert_eq!((health.unassigned, health.delayed), (0, 0));
@@ -251,13 +252,12 @@ fn without_one(cluster: &Cluster, client: &EngineClient, engine: &Engine, before
     assert_eq!((members.nodes.len(), &members.cluster_uuid), (2, &before.cluster_uuid));
     let topology = wait(client.topology(engine, None)).expect("a topology");
     assert!(topology.shards.iter().all(|shard| shard.node_name.as_deref() != Some("logs-0")));
-    let health = wait(client.health()).expect("health");
-    assert_eq!((health.data_nodes, health.timed_out), (2, false));
+    let health = in_time(|| wait(client.health()));
+    assert_eq!(health.data_nodes, 2);
     assert!(health.color != Color::Green && health.unassigned > 0, "{health:?}");
     let not_more = wait(client.health_once_nodes(3)).expect("health");
     assert_eq!((not_more.data_nodes, not_more.timed_out), (2, true), "{not_more:?}");
-    let enough = wait(client.health_once_nodes(2)).expect("health");
-    assert!(!enough.timed_out, "{enough:?}");
+    in_time(|| wait(client.health_once_nodes(2)));
     let listed = wait(client.listed(engine, None)).expect("nodes");
     let names =
         |nodes: &[Node]| nodes.iter().map(|node| node.name.clone()).collect::<BTreeSet<_>>();
@@ -277,6 +277,12 @@ fn without_one(cluster: &Cluster, client: &EngineClient, engine: &Engine, before
     assert_ne!(old.ephemeral_id, new.ephemeral_id);
 }
 
+/// The health that the engine has found within the second that it is given; its master may be busy at first.
+#[track_caller]
+fn in_time(ask: impl Fn() -> Result<Health, EngineError>) -> Health {
+    eventually("the engine answers in time", || ask().ok().filter(|health| !health.timed_out))
+}
+
 /// Two of three are stopped: requests that need a master are refused in time, others are answered.
 fn without_a_master(cluster: &Cluster, endpoints: &[(String, u16)], engine: &Engine) {
     let endpoints =
@@ -287,18 +293,25 @@ fn without_a_master(cluster: &Cluster, endpoints: &[(String, u16)], engine: &Eng
     for name in ["logs-0", "logs-1"] {
         cluster.member(name).manager().api.stop();
     }
-    let refused = |outcome: Result<(), EngineError>| match outcome {
-        Err(EngineError::Refused { status: 503, message, .. }) => {
-            assert!(message.contains("elected master"), "{message}");
+    // The engine waits for three quarters of the bound; on a busy machine its answer may be late.
+    let refused = |ask: &dyn Fn() -> Result<(), EngineError>| {
+        let answer = eventually("it is refused", || match ask() {
+            Err(EngineError::Unanswered(_)) => None,
+            answer => Some(answer),
+        });
+        match answer {
+            Err(EngineError::Refused { status: 503, message, .. }) => {
+                assert!(message.contains("elected master"), "{message}");
+            }
+            other => panic!("{other:?}"),
         }
-        other => panic!("{other:?}"),
     };
     let began = Instant::now();
     eventually("the last node misses its master", || wait(client.members()).err());
-    refused(wait(client.health()).map(drop));
-    refused(wait(client.topology(engine, None)).map(drop));
-    refused(wait(client.allocation(engine)).map(drop));
-    refused(wait(client.tighten(&Allocation::default(), "primaries", MARK)));
+    refused(&|| wait(client.health()).map(drop));
+    refused(&|| wait(client.topology(engine, None)).map(drop));
+    refused(&|| wait(client.allocation(engine)).map(drop));
+    refused(&|| wait(client.tighten(&Allocation::default(), "primaries", MARK)));
     let found = wait(client.identify()).expect("identity needs no master");
     let expected = Engine { node_name: "logs-2".into(), ..engine.clone() };
     assert_eq!(found, expected);

@@ -46,7 +46,7 @@ fn nobody_named_deletes_a_labelled_pod() {
 
     let commands = commands();
     let [install, label, check, release] = commands.each_ref().map(Vec::as_slice);
-    type_in(admin, check).expect("nothing keeps it yet");
+    eventually("the role counts, and nothing keeps the pod yet", || type_in(admin, check).ok());
     type_in(admin, install).expect("a policy");
     type_in(admin, label).expect("labels of living pods");
     let why = eventually("the policy counts", || type_in(admin, check).err());

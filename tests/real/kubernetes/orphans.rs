@@ -62,12 +62,24 @@ fn get(admin: &Kubectl, kind: &str, name: &str) -> Value {
     admin.json(&["-n", "search", "get", kind, name])
 }
 
-/// A StatefulSet without pods, and a ConfigMap.
+/// A StatefulSet without pods, and a ConfigMap, of which the garbage collector knows.
 fn owned(admin: &Kubectl, name: &str) {
+    let uid = get(admin, "searchcluster", name)["metadata"]["uid"].take();
+    objects(admin, name, name, &uid);
+    // The collector takes these, whose owner never was, and it sees objects of one kind in their order.
+    let seen = format!("{name}-seen");
+    objects(admin, &seen, name, &json!("00000000-0000-4000-8000-000000000000"));
+    for kind in ["statefulset", "configmap"] {
+        eventually("the collector has seen all", || {
+            admin.attempt(&["-n", "search", "get", kind, &seen], "").err()
+        });
+    }
+}
+
+fn objects(admin: &Kubectl, name: &str, owner: &str, uid: &Value) {
     let owner = json!([{
-        "apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster", "name": name,
-        "uid": get(admin, "searchcluster", name)["metadata"]["uid"], "controller": true,
-        "blockOwnerDeletion": true,
+        "apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster", "name": owner, "uid": uid,
+        "controller": true, "blockOwnerDeletion": true,
     }]);
     let metadata = json!({"name": name, "namespace": "search", "ownerReferences": owner});
     admin.apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}));

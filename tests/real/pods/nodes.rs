@@ -95,7 +95,7 @@ pub(super) fn is_ready(pod: &Value) -> bool {
 pub(super) fn until_ready(fixture: &Fixture, names: &[&str]) {
     for name in names {
         let pod = format!("pod/{name}");
-        fixture.run(&["wait", "--for=create", "--timeout=60s", &pod]);
+        fixture.run(&["wait", "--for=create", "--timeout=15m", &pod]);
         fixture.run(&["wait", "--for=condition=Ready", "--timeout=15m", &pod]);
     }
 }

@@ -102,7 +102,7 @@ fn namespace_goes_in_the_middle(fixture: &Fixture) {
     fixture.people.run("kubectl stayput -n search restart logs");
     until_under_way(fixture);
     let began = Instant::now();
-    fixture.admin().run(&["delete", "namespace", "search", "--timeout=120s"]);
+    fixture.admin().run(&["delete", "namespace", "search", "--timeout=10m"]);
     println!("the namespace was gone after {} ms", began.elapsed().as_millis());
     let left = fixture.admin().json(&["get", "searchclusters", "--all-namespaces"]);
     assert_eq!(left["items"], json!([]), "{left:#}");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::http::{Answer, exchange};
+use super::wait::eventually;
 
 /// Longer than anything here takes on a slow and busy machine: three Elasticsearch nodes that start at the same
 /// time, or a node that is brought back after its new container could not be made.
@@ -75,10 +76,14 @@ impl Api {
         status
     }
 
-    /// Stops the engine and waits until none of its processes is left.
+    /// Stops the engine and waits until none of its processes is left. While a test beside writes an image, the
+    /// disk may be too slow for the journal; then the stop is refused.
     #[track_caller]
     pub(crate) fn stop(&self) -> Value {
-        self.post("/es/stop?wait=5m", &serde_json::json!({})).expect(200)
+        let stopped = || self.post("/es/stop?wait=5m", &serde_json::json!({}));
+        let is_slow = |answer: &Answer| answer.body["code"] == "journal_unavailable";
+        eventually("the journal is written", || Some(stopped()).filter(|one| !is_slow(one)))
+            .expect(200)
     }
 
     /// Starts the engine and waits until it is ready.

@@ -17,6 +17,9 @@ use super::namespace_processes::{NamespaceProcess, namespace_processes};
 use super::programs::stayput;
 use super::wait::eventually;
 
+/// Nobody listens there. Without it an engine counts as ready after ten seconds.
+pub(crate) const NEVER_READY: [&str; 2] = ["--ready", "tcp://127.0.0.1:9"];
+
 /// Becomes uid 1000 for good, as in a pod of the restricted profile.
 pub(crate) const AS_ENGINE: [&str; 5] =
     ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--no-new-privs"];
@@ -72,6 +75,11 @@ impl Launch {
     pub(crate) fn options<O: Into<String>>(mut self, options: impl IntoIterator<Item = O>) -> Self {
         self.options.extend(options.into_iter().map(Into::into));
         self
+    }
+
+    /// The same with an engine that never counts as ready, and so stays `starting`.
+    pub(crate) fn never_ready(self) -> Self {
+        self.options(NEVER_READY)
     }
 
     /// The same with its socket at another place.

@@ -319,10 +319,17 @@ async fn how_long_a_node_takes_to_report_its_details_is_not_counted() {
     let client = EngineClient::new(&endpoints, &Access::Plain, Duration::from_secs(1));
     let client = Some(("1".to_owned(), endpoints, Arc::new(client.expect("a client"))));
     let mut view = EngineView { client, ..EngineView::default() };
-    let began = Instant::now();
-    let engine = view.read("zone", None, &Metrics::new()).await.expect("an engine");
-    assert_eq!(engine.nodes.len(), 2);
-    assert!(view.reading() < began.elapsed() / 2, "{:?}", view.reading());
+    // The other answers take a few milliseconds, but on a busy machine now and then as long as the details.
+    for _ in 0..10 {
+        let began = Instant::now();
+        let engine = view.read("zone", None, &Metrics::new()).await;
+        if engine.is_ok_and(|engine| engine.nodes.len() == 2)
+            && view.reading() < began.elapsed() / 2
+        {
+            return;
+        }
+    }
+    panic!("the details are counted: {:?}", view.reading());
 }
 
 /// Until it has read its disks, a master hides settings and records. They are asked for beside its state.

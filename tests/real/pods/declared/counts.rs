@@ -75,7 +75,7 @@ pub(super) fn five_and_three_again(fixture: &Fixture, parts: &Parts) -> usize {
     fixture.run(&[
         "wait",
         "--for=delete",
-        "--timeout=60s",
+        "--timeout=10m",
         "persistentvolumeclaim/data-logs-all-3",
     ]);
     assert_eq!(claims(fixture), expected, "those of the other set stay");
