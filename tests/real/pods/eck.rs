@@ -5,7 +5,6 @@ mod edits;
 mod elasticsearch;
 mod figures;
 mod in_place;
-mod newer;
 mod operator;
 mod replaced;
 mod routing;
