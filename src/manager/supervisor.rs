@@ -135,8 +135,8 @@ pub struct Supervisor {
     started_on: Option<StartedOn>,
     /// Class-data archive of the present run's server JVM, once the engine is ready.
     archive: Option<api::Archive>,
-    /// True while that JVM did not let itself be read in time.
-    archive_unread: bool,
+    /// When that JVM is read again, if it did not let itself be read in time.
+    read_again: Option<Millis>,
     /// Channel for the answer to the request that is being decided.
     reply: Option<Reply>,
     opening: Option<Opening>,
@@ -215,7 +215,7 @@ impl Supervisor {
             keeping: None,
             started_on: None,
             archive: None,
-            archive_unread: false,
+            read_again: None,
             reply: None,
             opening: None,
             asked: None,

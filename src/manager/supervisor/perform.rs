@@ -13,7 +13,7 @@ use super::upgrade::Serving;
 use super::{Ended, Supervisor, random_id};
 use crate::config_watch::{self, ConfigWatch};
 use crate::errors::{ErrorCode, Errors};
-use crate::lifecycle::{self, Effect, Event, ExitStatus, KeepAs};
+use crate::lifecycle::{self, Effect, Event, ExitStatus, KeepAs, Millis};
 use crate::process::{
     self, Archive, Launch, Launched, LeftBehind, Member, RUN_VARIABLE, TempDir, TempDirError, Tree,
     end_leftovers, oom,
@@ -23,6 +23,9 @@ use crate::worker::Worker;
 use stayput_api as api;
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice, ExitReason, Refusal};
+
+/// How long a JVM that did not let itself be read in time is left alone, in milliseconds.
+const READ_AGAIN: Millis = 1_000;
 
 impl Supervisor {
     /// Carries out one effect; a result that is known at once is returned.
@@ -137,7 +140,7 @@ impl Supervisor {
         {
             return Event::ConfigOutdated;
         }
-        (self.archive, self.archive_unread) = (None, false);
+        (self.archive, self.read_again) = (None, None);
         let id = random_id();
         let (environment, mut set_env) = match self.variables.clone() {
             Some(Variables { digest, changes }) => (Some(digest), changes),
@@ -201,13 +204,12 @@ impl Supervisor {
     /// says why it starts slower. Bare, nothing is read from processes. A JVM that does not let itself
     /// be read in time is read again a second later.
     pub(super) fn check_archive(&mut self) {
-        let is_running = self.lifecycle.state() == api::State::Running;
-        if !self.parts.policy.api || !is_running {
-            self.archive_unread = false;
+        self.read_again = None;
+        if !self.parts.policy.api || self.lifecycle.state() != api::State::Running {
             return;
         }
         let read = self.tree.as_mut().map_or(Ok(None), Tree::archive);
-        self.archive_unread = read.is_err();
+        self.read_again = read.is_err().then(|| self.clock.now() + READ_AGAIN);
         self.publisher.touch();
         let found = read.ok().flatten();
         self.archive =

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::{sleep_until, timeout};
 
 use super::handle::{Call, Control, WaitingRequest};
 use super::journal::{JournalWriter, Written};
@@ -28,8 +28,6 @@ pub(super) type Reading = Pin<Box<dyn Future<Output = Recovered> + Send>>;
 const JOURNAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the last version of the journal may take when the manager ends.
 const JOURNAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a JVM that did not let itself be read in time is left alone.
-const READ_AGAIN: Duration = Duration::from_secs(1);
 
 impl Supervisor {
     /// Reads the journal, follows it, and supervises until the manager is to end. After that it
@@ -161,7 +159,7 @@ impl Supervisor {
                 }
                 self.publisher.touch();
             }
-            () = sleep(READ_AGAIN), if self.archive_unread => self.check_archive(),
+            () = next_timer(self.clock, self.read_again) => self.check_archive(),
             observed = next_observed(&mut self.config) => self.config_observed(&observed),
             Ok(()) = self.environment.changed() => self.publisher.touch(),
             // The sender is one of our own fields.

@@ -168,9 +168,7 @@ async fn a_replaced_client_ca_lets_nobody_in_where_changes_are_not_told() {
     let ca = std::fs::read(other.path().join("ca.crt")).unwrap();
     let _open = write_untold(&world.path("ca.crt"), &ca);
     let_time_pass().await;
-    while client.get("/es/status", None).await.status != 401 {
-        tokio::task::yield_now().await;
-    }
+    eventually(async || client.get("/es/status", None).await.status == 401).await;
 }
 
 #[tokio::test]
