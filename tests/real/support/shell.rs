@@ -57,9 +57,9 @@ impl Shell {
     pub(crate) fn run(&self, script: &str) -> String {
         let bin = self.directory.path().join("bin");
         let path = std::env::var("PATH").expect("a PATH");
-        // A script may wait for something that never happens.
-        let output = Command::new("timeout")
-            .args(["1800", "sh", "-eu", "-c", script])
+        // A script may wait for something that never happens, and ends with the test.
+        let output = Command::new("setpriv")
+            .args(["--pdeathsig=TERM", "--", "timeout", "1800", "sh", "-eu", "-c", script])
             .current_dir(self.directory.path())
             .env("PATH", format!("{}:{path}", bin.display()))
             .env("HOME", self.directory.path())
