@@ -189,10 +189,12 @@ pub(super) async fn livez(context: &Context) -> Answer {
 }
 
 pub(super) async fn readyz(context: &Context) -> Answer {
-    let probed = context.probed_status().await;
-    let is_fresh = probed.is_some();
-    let status = probed.unwrap_or_else(|| context.handle.status());
-    Answer::probe(context.last_ready.is_ready(&status, is_fresh))
+    let status = match context.probed_status().await {
+        Some(status) => status,
+        // A loop that is late, as on a machine that stands still for a moment, is like a probe that fails.
+        None => Arc::new(Status { ready: Some(false), ..(*context.handle.status()).clone() }),
+    };
+    Answer::probe(context.last_ready.is_ready(&status))
 }
 
 pub(super) fn metrics(context: &Context) -> Answer {
@@ -222,16 +224,15 @@ pub(super) struct LastReady(Mutex<Option<(Instant, String)>>);
 
 impl LastReady {
     /// True if the pod is to get requests. An engine that stops, drains or is another process gets
-    /// none at once. A status that is not fresh, as on a machine that stands still for a moment, is
-    /// like a probe that fails.
-    pub(super) fn is_ready(&self, status: &Status, is_fresh: bool) -> bool {
+    /// none at once.
+    pub(super) fn is_ready(&self, status: &Status) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let drains = status.reason.as_ref().is_some_and(|reason| reason.code == DRAINING);
         if status.state != State::Running || drains {
             *last = None;
             return false;
         }
-        if is_fresh && status.ready != Some(false) {
+        if status.ready != Some(false) {
             *last = status.run.as_ref().map(|run| (Instant::now(), run.id.clone()));
             return true;
         }

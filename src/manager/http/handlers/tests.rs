@@ -30,25 +30,15 @@ fn election() -> Status {
 #[tokio::test(start_paused = true)] // proves ACCESS-6
 async fn an_election_takes_no_pod_out_of_its_service() {
     let last = LastReady::default();
-    assert!(!last.is_ready(&election(), true), "it was never ready");
-    assert!(last.is_ready(&status(|_| {}), true));
+    assert!(!last.is_ready(&election()), "it was never ready");
+    assert!(last.is_ready(&status(|_| {})));
     tokio::time::advance(GRACE / 2).await;
-    assert!(last.is_ready(&election(), true));
-    assert!(last.is_ready(&status(|_| {}), true));
+    assert!(last.is_ready(&election()));
+    assert!(last.is_ready(&status(|_| {})));
     tokio::time::advance(GRACE / 2).await;
-    assert!(last.is_ready(&election(), true), "counted from the last success");
+    assert!(last.is_ready(&election()), "counted from the last success");
     tokio::time::advance(GRACE / 2).await;
-    assert!(!last.is_ready(&election(), true));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_machine_that_stands_still_for_a_moment_takes_no_pod_out_of_its_service() {
-    let last = LastReady::default();
-    assert!(!last.is_ready(&status(|_| {}), false), "it was never ready");
-    assert!(last.is_ready(&status(|_| {}), true));
-    assert!(last.is_ready(&status(|_| {}), false));
-    tokio::time::advance(GRACE).await;
-    assert!(!last.is_ready(&status(|_| {}), false), "counted from the last fresh one");
+    assert!(!last.is_ready(&election()));
 }
 
 #[tokio::test(start_paused = true)] // proves ACCESS-6
@@ -65,10 +55,10 @@ async fn a_drain_a_stop_and_another_process_get_no_more_requests() {
         status.run.as_mut().unwrap().id = "two".into();
     };
     for change in [draining as fn(&mut Status), stopping, other] {
-        assert!(last.is_ready(&status(|_| {}), true));
-        assert!(!last.is_ready(&status(change), true));
+        assert!(last.is_ready(&status(|_| {})));
+        assert!(!last.is_ready(&status(change)));
     }
     // What was ended on purpose does not come back by the grace.
-    assert!(last.is_ready(&status(|_| {}), true) && !last.is_ready(&status(draining), true));
-    assert!(!last.is_ready(&election(), true));
+    assert!(last.is_ready(&status(|_| {})) && !last.is_ready(&status(draining)));
+    assert!(!last.is_ready(&election()));
 }

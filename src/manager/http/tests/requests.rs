@@ -211,6 +211,18 @@ async fn a_supervisor_that_hangs_is_not_alive() {
     assert_eq!(client.get("/es/status", None).await.status, 200);
 }
 
+/// As on a machine that stands still: the engine was ready a moment ago.
+#[tokio::test(start_paused = true)]
+async fn a_supervisor_that_is_late_for_a_moment_takes_no_pod_out_of_its_service() {
+    let world = World::new().await;
+    let mut client = world.unix().await;
+    assert_eq!(client.get("/readyz", None).await.status, 200);
+    world.script.lock().unwrap().hangs = true;
+    assert_eq!(client.get("/readyz", None).await.status, 200);
+    tokio::time::advance(Duration::from_secs(5)).await;
+    assert_eq!(client.get("/readyz", None).await.status, 503);
+}
+
 #[tokio::test]
 async fn metrics_count_requests_by_our_own_words_only() {
     let world = World::new().await;
