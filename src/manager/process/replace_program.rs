@@ -212,8 +212,6 @@ pub fn only_ours_to_write(file: &OwnedFd) -> Result<(), String> {
 /// A program that is being asked.
 #[derive(Debug)]
 pub struct Checking {
-    /// The child's pid.
-    pub pid: u32,
     launched: Launched,
     answer: PipeReader,
 }
@@ -244,10 +242,15 @@ pub fn check(
     };
     // SAFETY: `set_up` makes system calls only; all it needs was allocated here.
     let launched = unsafe { Executable::new(&argv, &[])?.launch(set_up) }?;
-    Ok(Checking { pid: launched.pid, launched, answer })
+    Ok(Checking { launched, answer })
 }
 
 impl Checking {
+    /// The child's pid.
+    pub fn pid(&self) -> u32 {
+        self.launched.pid
+    }
+
     /// The text that the program has written, after its end. An error if it ended with another code than 0.
     ///
     /// # Errors
@@ -274,7 +277,7 @@ impl Checking {
 
     /// Ends the program with KILL.
     pub fn kill(&self) {
-        if let Ok(pid) = i32::try_from(self.pid) {
+        if let Ok(pid) = i32::try_from(self.launched.pid) {
             // SAFETY: integers only; the child is not reaped yet, so the pid is its own.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }

@@ -110,7 +110,7 @@ impl Supervisor {
 
     /// Pid of the program that is asked.
     pub(super) fn asked_pid(&self) -> Option<u32> {
-        Some(self.asked.as_ref()?.checking.as_ref()?.pid)
+        Some(self.asked.as_ref()?.checking.as_ref()?.pid())
     }
 
     /// Takes the answer of the program that was asked, which has ended.
