@@ -198,10 +198,12 @@ async fn a_config_arrives_in_the_same_pods_and_the_operator_finds_nothing_to_do(
     beside.until_all_have("all pods have the label", &revision).await;
     let look = beside.operator.look().await;
     assert_eq!(deleted(&look.done), [""; 0], "{look:?}");
-    while !beside.is_over().await {
+    eventually("the restart is over", async || {
         let look = beside.operator.look().await;
         assert_eq!(deleted(&look.done), [""; 0], "{look:?}");
-    }
+        beside.is_over().await.then_some(())
+    })
+    .await;
     beside.until_done().await;
     beside.until_content().await;
     beside.check_end().await;

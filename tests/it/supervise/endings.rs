@@ -66,6 +66,9 @@ fn with_restart_it_is_started_again_after_a_pause() {
         (200, &"stopped".into()),
         "no timer is left"
     );
+    if stopped.body["starts"] == 2 {
+        assert_eq!(stopped.body["last_exit"]["code"], 4);
+    }
 }
 
 #[test] // proves STOP-12

@@ -2,7 +2,7 @@
 //! repository has that `STAYPUT_ECK_NEWER` names, after `CGO_ENABLED=0 go build -o eck ./cmd` in it; `STAYPUT_ECK` can name
 //! another program to begin with.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn edits_arrive_beside_an_eck_that_is_upgraded() {
         Err(why) => return skip(TEST, &why),
     };
     let Some(mut edits) = Edits::as_documented(TEST) else { return };
-    edits.upgrade_eck(&newer.each_ref().map(|path| path.as_path()));
+    edits.upgrade_eck(&newer);
     edits.resume();
     for (was, is) in edits.settle() {
         assert_eq!(is.pod.same_pod(), was.pod.same_pod());
@@ -49,7 +49,7 @@ fn an_upgrade_that_asks_for_other_pods_waits_for_a_person() {
     let mut edits = Edits::begin(stage);
     edits.secure_setting();
     edits.fixture().configure(&json!({ "update": { "allow": null } }));
-    edits.upgrade_eck(&newer.each_ref().map(|path| path.as_path()));
+    edits.upgrade_eck(&newer);
     edits.resume();
     let message = edits.until_told();
     println!("{message}");
@@ -81,7 +81,7 @@ impl Edits {
     }
 
     /// As `docs/operators.md` says: paused, so that its templates are seen before anything happens.
-    fn upgrade_eck(&mut self, [program, definitions]: &[&Path; 2]) {
+    fn upgrade_eck(&mut self, [program, definitions]: &[PathBuf; 2]) {
         self.fixture().people.run("kubectl stayput --namespace search pause logs");
         self.stage.operator.kill();
         self.stage.operator = operator::run(self.fixture(), program, definitions);
