@@ -39,7 +39,7 @@ pub use replace_program::{
 };
 pub use scan::{Archive, Member, Scan, Unread};
 pub use signal_tree::{Delivery, LeftBehind, end_leftovers};
-pub use signals::{Reaped, Reaper, Signals};
+pub use signals::{Reaped, Reaper, Signals, statuses_of};
 pub use temp_dir::{TempDir, TempDirError};
 pub use tree::{RUN_VARIABLE, Seen, Tree};
 

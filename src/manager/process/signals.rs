@@ -144,6 +144,22 @@ impl Reaper {
     }
 }
 
+/// How the children with these pids ended, found in what [`Reaper::reap`] returned: `None` for one that has
+/// not ended, and for no pid. A pid is free once it is reaped, so an orphan may get it and be reaped right
+/// after: the first counts.
+pub fn statuses_of<const N: usize>(
+    pids: [Option<u32>; N],
+    reaped: impl Iterator<Item = Reaped>,
+) -> [Option<ExitStatus>; N] {
+    let mut statuses = [None; N];
+    for Reaped { pid, status } in reaped {
+        if let Some(n) = pids.iter().position(|wanted| *wanted == Some(pid)) {
+            statuses[n].get_or_insert(status);
+        }
+    }
+    statuses
+}
+
 fn next_ended() -> Option<Reaped> {
     loop {
         let mut raw = 0;
@@ -201,5 +217,13 @@ mod tests {
         for signal in FAULTS_AND_UNSTOPPABLE.iter().chain(&IGNORED) {
             assert!(!handled.contains(signal), "{signal}");
         }
+    }
+
+    #[test] // proves STOP-13
+    fn of_children_with_one_pid_the_first_counts() {
+        let ended = |pid, code| Reaped { pid, status: ExitStatus::Code(code) };
+        let reaped = [ended(7, 0), ended(8, 3), ended(9, 1), ended(8, 9), ended(9, 0)];
+        let statuses = statuses_of([Some(8), None, Some(6), Some(9)], reaped.into_iter());
+        assert_eq!(statuses, [Some(ExitStatus::Code(3)), None, None, Some(ExitStatus::Code(1))]);
     }
 }

@@ -276,15 +276,8 @@ impl Supervisor {
 
     pub(super) fn reap(&mut self) {
         let leader = self.tree.as_ref().and_then(Tree::unreaped_leader);
-        let asked = self.asked_pid();
-        let (mut exited, mut checked) = (None, None);
-        for reaped in self.reaper.reap() {
-            if Some(reaped.pid) == leader {
-                exited = Some(reaped.status);
-            } else if Some(reaped.pid) == asked {
-                checked = Some(reaped.status);
-            }
-        }
+        let [exited, checked] =
+            process::statuses_of([leader, self.asked_pid()], self.reaper.reap());
         if let Some(status) = checked {
             self.check_ended(status);
         }

@@ -116,11 +116,10 @@ impl Engine {
     }
 
     fn reap(&mut self) {
-        for reaped in self.reaper.reap() {
-            if reaped.pid == self.tree.leader() && self.ended.is_none() {
-                self.ended = Some(reaped.status);
-                self.tree.leader_reaped();
-            }
+        let leader = self.tree.unreaped_leader();
+        if let [Some(status)] = process::statuses_of([leader], self.reaper.reap()) {
+            self.ended = Some(status);
+            self.tree.leader_reaped();
         }
     }
 

@@ -179,11 +179,16 @@ fn an_orphan_that_gets_the_leaders_pid_does_not_change_how_the_engine_ended() {
     }
     let pod = Pod::new();
     // What the leader leaves behind ends when an orphan with the leader's pid was reaped. It has a session
-    // of its own: a pid is not used again as long as a session has it.
+    // of its own: a pid is not used again as long as a session has it. A thread of the manager may get the
+    // pid that was meant for the orphan: then the next orphan gets it, when that thread has ended.
     let left_behind = format!(
         "trap '' TERM
+         echo >waits
          while [ -e /proc/$1 ]; do :; done
-         (echo $(($1 - 1)) >{NEXT_PID}; (exit 9) & echo $! >again)
+         until [ \"$again\" = $1 ]; do
+             (echo $(($1 - 1)) >{NEXT_PID}; (exit 9) & echo $! >again)
+             read again <again
+         done
          while [ -e /proc/$1 ]; do :; done"
     );
     pod.write("left-behind", &left_behind);
@@ -195,6 +200,7 @@ fn an_orphan_that_gets_the_leaders_pid_does_not_change_how_the_engine_ended() {
     command.args(&NAMESPACE[1..]).arg(plain.get_program()).args(plain.get_args());
     let manager = pod.spawn(command.current_dir(pod.directory()));
     manager.until_state("running");
+    eventually("what is left behind", || pod.path("waits").exists().then_some(()));
     pod.exit(0);
     let status = manager.until_state("failed");
     assert_eq!(pod.read("again"), pod.read("leader"), "{}", manager.log());
