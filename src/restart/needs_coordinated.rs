@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stayput_pod_update::{EngineVersion, Reason, Settings, UpdateStep};
+use stayput_pod_update::{EngineVersion, Reason, Settings};
 
 use crate::context::Context;
 use crate::rules::numbers;
@@ -150,9 +150,9 @@ pub(crate) fn needs_coordinated_between(
     judge(context, ledger, vec![Known { pod, runs_on: find(from), wanted: find(to) }])
 }
 
-/// The change that needs all nodes at once, if the pod template from which this pod is to be recreated
-/// has one: a variable or an argument gives its engine another value of a decisive setting. Others may
-/// have the value that it has now, unless it is the only node.
+/// The change that needs all nodes at once, if the pod template that this pod is to get by a restart, or
+/// to be recreated from, has one: a variable or an argument gives its engine another value of a decisive
+/// setting. Others may have the value that it has now, unless it is the only node.
 ///
 /// # Errors
 /// The engine does not tell its version.
@@ -162,8 +162,7 @@ pub(crate) fn template_needs_coordinated(
     pod: &Pod,
     update: &PodUpdate,
 ) -> Result<Option<NeedsCoordinated>, Blocker> {
-    let Some(given) = update.settings.as_ref().filter(|_| update.step == UpdateStep::Replace)
-    else {
+    let Some(given) = update.settings.as_ref().filter(|_| update.step.is_of_a_restart()) else {
         return Ok(None);
     };
     let engine = context.index.engine()?;

@@ -25,8 +25,8 @@ const NOT_SIGNED: &str = "admission webhook \"images.example\" denied the reques
 const NO_LOWER: &str =
     "spec.containers[0].resources.limits: Forbidden: memory limits cannot be decreased";
 
-/// Fields of a pod template by name: `image`, `sidecar`, `env` (from a ConfigMap), `variable` (with a value of its own),
-/// `memory`, `label`, `asked`, `affinity`, `tls` (a variable with which the nodes talk to each other by TLS: `true`).
+/// Fields of a pod template by name: `image`, `sidecar`, `env` (from a ConfigMap), `variable` (with a value of its own;
+/// `single-node` is that of `discovery.type`), `memory`, `label`, `asked`, `affinity`, `tls` (a variable with which the nodes talk to each other by TLS: `true`).
 pub(crate) type Template = BTreeMap<String, String>;
 
 /// The template of every pod at the beginning.
@@ -74,7 +74,9 @@ fn environment(own: &str, wanted: &str) -> Option<String> {
 /// The settings that a container of this template gives its engine.
 fn given(template: &Template) -> Settings {
     let tls = ("xpack.security.transport.ssl.enabled".to_owned(), template["tls"].clone());
-    Settings::from([tls])
+    let single = (template["variable"] == "single-node")
+        .then(|| ("discovery.type".to_owned(), "single-node".to_owned()));
+    Settings::from_iter(single.into_iter().chain([tls]))
 }
 
 /// How a pod gets from one template to the other.
@@ -106,7 +108,7 @@ pub(crate) fn update(from: &Template, to: &Template) -> Option<PodUpdate> {
         because: because.collect(),
         new_container: differing.iter().any(|field| step(field) == UpdateStep::Container),
         data_elsewhere: false,
-        settings: (from["tls"] != to["tls"])
+        settings: (given(from) != given(to))
             .then(|| Box::new(GivenSettings { from: given(from), to: given(to) })),
         patch,
     })
