@@ -24,6 +24,9 @@ use crate::pods::PodFacts;
 /// Maximum age of an answer about a pod that is not under way.
 const MAX_AGE: Duration = Duration::from_secs(10);
 
+/// How long an answer about a pod that is not under way counts where later ones are missing.
+const OUTLIVES: Duration = Duration::from_mins(3);
+
 const NO_RESIZE: &str = "this apiserver has no pods/resize, though one said so: are there apiservers of \
                          several versions?";
 
@@ -64,7 +67,7 @@ enum Answer {
     NotResized(String),
     /// The apiserver cannot change the size of any pod.
     NoResize,
-    /// No answer yet, with the reason, and the pod's turn has begun.
+    /// No answer, with the reason: the next one may be another.
     Missing(String),
 }
 
@@ -152,6 +155,9 @@ impl PatchDryRuns {
         };
         for (question, answer) in join_limited(due.into_iter().map(ask).collect()).await {
             match answer {
+                Some(Answer::Missing(why)) if question.is_of_all() => {
+                    self.not_answered(question, why)
+                }
                 Some(answer) => {
                     self.known.insert(question, (Some(Instant::now()), answer));
                 }
@@ -160,6 +166,16 @@ impl PatchDryRuns {
                     self.known.entry(question).or_insert_with(not_asked);
                 }
             }
+        }
+    }
+
+    /// Keeps the last answer for three minutes: by a refusal, labels that are ahead go back, and the pod's
+    /// operator deletes it. After that, and without one, a missing answer counts as a refusal.
+    fn not_answered(&mut self, question: Question, why: String) {
+        let known = self.known.get(&question);
+        let is_kept = known.is_some_and(|(at, _)| at.is_some_and(|at| at.elapsed() < OUTLIVES));
+        if !is_kept {
+            self.known.insert(question, (Some(Instant::now()), Answer::No(why)));
         }
     }
 
@@ -204,8 +220,8 @@ fn is_patched(update: &PodUpdate) -> bool {
     }
 }
 
-/// Makes a dry run. Before a turn a missing answer counts as a refusal: the next one may come after the stop.
-/// In a turn the node waits for it.
+/// Makes a dry run. In a turn the node waits for a missing answer, and an error of the apiserver's own is a
+/// refusal: the next answer may come after the stop.
 async fn answer(api: &Apiserver, pod: &PodFacts, update: &PodUpdate, is_under_way: bool) -> Answer {
     match ask(api, pod, update).await {
         Ok(Ok(answer)) => answer,
@@ -213,7 +229,7 @@ async fn answer(api: &Apiserver, pod: &PodFacts, update: &PodUpdate, is_under_wa
         Ok(Err(error)) if error.is_not_found() || error.is_conflict() => {
             Answer::Yes(BTreeMap::new())
         }
-        Ok(Err(error)) if error.is_no_answer() && is_under_way => {
+        Ok(Err(error)) if error.is_no_answer() || !is_under_way && !is_definite(&error) => {
             Answer::Missing(error.to_string())
         }
         Ok(Err(error)) => Answer::No(error.to_string()),

@@ -258,6 +258,30 @@ async fn without_an_answer_in_a_turn_what_is_wanted_is_not_known() {
     assert!(all[1].unchangeable.is_none() && all[1].update.is_err());
 }
 
+#[tokio::test] // proves UPDATE-107
+async fn an_error_that_may_pass_is_no_refusal_for_three_minutes() {
+    let fixture = Fixture::new().await;
+    let (mut dry_runs, step) = (PatchDryRuns::default(), UpdateStep::Container);
+    assert_eq!(fixture.why_not(&mut dry_runs, step, &[]).await, [None, None]);
+    fixture.server.inject(Fault::new(How::Refuse(500)).verb("patch").times(u32::MAX));
+    later(Duration::from_secs(11)).await;
+    assert_eq!(fixture.why_not(&mut dry_runs, step, &[]).await, [None, None]);
+    later(Duration::from_secs(180)).await;
+    assert!(fixture.why_not(&mut dry_runs, step, &[]).await.iter().all(Option::is_some));
+    fixture.server.clear_faults();
+    later(Duration::from_secs(11)).await;
+    assert_eq!(fixture.why_not(&mut dry_runs, step, &[]).await, [None, None]);
+    fixture.server.inject(Fault::new(How::Deny(403, DENIED)).verb("patch").times(u32::MAX));
+    later(Duration::from_secs(11)).await;
+    assert!(fixture.why_not(&mut dry_runs, step, &[]).await.iter().all(Option::is_some));
+}
+
+async fn later(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
 #[tokio::test]
 async fn without_time_only_a_pod_that_is_under_way_is_asked_for() {
     let mut fixture = Fixture::new().await;
