@@ -59,7 +59,7 @@ fn part(
 ) -> Result<()> {
     narrator.part("Part 2: a cluster of three nodes, and the reconciler");
     let kubectl = Kubectl::new(kubernetes.kubeconfig(), engine.restart_timeout(), interruption);
-    let network = Network::free()?;
+    let network = Network::free();
     let mut demo = Demo { engine, kubernetes, narrator, kubectl, network, members: Vec::new() };
     demo.begin(interruption)?;
     let traffic = Traffic::start(demo.network.addresses())?;
@@ -135,7 +135,7 @@ impl Demo<'_> {
             "Coordinated restart: with another transport port, all nodes must be stopped together",
         );
         let before = Facts::observe(self.kubernetes, &self.network)?;
-        self.network.move_transport()?;
+        self.network.move_transport();
         self.configure("three")?;
         traffic.reset();
         self.kubectl

@@ -2,9 +2,9 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
+use stayput_standin::harness::ports::free_loopback_port;
 use tempfile::TempDir;
 
 /// The directory, removed when this is dropped.
@@ -21,7 +21,7 @@ impl PodFiles {
         for name in ["state", "mount", "config", "data"] {
             fs::create_dir(directory.path().join(name))?;
         }
-        let engine_port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let engine_port = free_loopback_port();
         Ok(Self { directory, engine_port })
     }
 

@@ -2,17 +2,19 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::net::TcpListener;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Context, Result};
 use stayput_standin::harness::kubelet::Payload;
+use stayput_standin::harness::ports::free_port;
 
 use super::NAMES;
 
 /// The nodes' addresses: all of 127.0.0.0/8 is loopback.
-const ADDRESSES: [&str; 3] = ["127.0.0.11", "127.0.0.12", "127.0.0.13"];
+const ADDRESSES: [Ipv4Addr; 3] =
+    [Ipv4Addr::new(127, 0, 0, 11), Ipv4Addr::new(127, 0, 0, 12), Ipv4Addr::new(127, 0, 0, 13)];
 
 /// Which engine is supervised.
 pub(crate) enum Engine {
@@ -40,13 +42,14 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn free() -> Result<Self> {
-        Ok(Self { http: free_port(0)?, manager: free_port(1)?, transport: free_port(2)? })
+    pub(super) fn free() -> Self {
+        let [http, manager, transport] = std::array::from_fn(|_| free_port(&ADDRESSES));
+        Self { http, manager, transport }
     }
 
     /// Address and HTTP port of each node.
     pub(super) fn addresses(&self) -> Vec<(String, u16)> {
-        ADDRESSES.iter().map(|address| ((*address).to_owned(), self.http)).collect()
+        ADDRESSES.iter().map(|address| (address.to_string(), self.http)).collect()
     }
 
     pub(super) fn transport_port(&self) -> u16 {
@@ -54,24 +57,14 @@ impl Network {
     }
 
     /// Chooses another transport port.
-    pub(super) fn move_transport(&mut self) -> Result<()> {
-        self.transport = free_port(3)?;
-        Ok(())
+    pub(super) fn move_transport(&mut self) {
+        self.transport = free_port(&ADDRESSES);
     }
 
-    pub(super) fn address(name: &str) -> &'static str {
+    pub(super) fn address(name: &str) -> Ipv4Addr {
         let at = NAMES.iter().position(|other| *other == name).unwrap_or_default();
         ADDRESSES[at]
     }
-}
-
-/// A free port outside of the range that the kernel gives to clients.
-fn free_port(kind: u16) -> Result<u16> {
-    let own = u16::try_from(std::process::id() % 2000).unwrap_or_default();
-    (0..2000)
-        .map(|step| 20_000 + kind * 2000 + (own + step) % 2000)
-        .find(|port| ADDRESSES.iter().all(|host| TcpListener::bind((*host, *port)).is_ok()))
-        .ok_or_else(|| format!("no free port on {}", ADDRESSES.join(", ")).into())
 }
 
 impl Engine {
