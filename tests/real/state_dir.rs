@@ -199,6 +199,27 @@ fn hung_at_the_start() {
     }
 }
 
+/// The pod is deleted while its container is made: the manager still looks at the paths of its settings.
+#[test] // proves STOP-34
+fn hung_before_there_is_an_engine() {
+    let work = work_directory(&["backing", "backing/tmp"]);
+    match freezable(&work) {
+        Err(why) => skip("state_dir::hung_before_there_is_an_engine", &why),
+        Ok(disk) => {
+            let temp_dir = work.path().join("state/tmp").display().to_string();
+            let launch = launch(work.path()).options(["--tmp-dir", &temp_dir]);
+            disk.signal(Signal::SIGSTOP);
+            let mut manager = launch.spawn();
+            // Freed before the manager is waited for, also when this fails.
+            let disk = disk;
+            eventually("it looks", || manager.has_thread("paths").then_some(()));
+            manager.signal(Signal::SIGTERM);
+            disk.signal(Signal::SIGCONT);
+            assert!(matches!(manager.wait(), 0 | 143), "{}", manager.log());
+        }
+    }
+}
+
 /// As disks usually fail: while something is written, with a file open. Neither the engine's start
 /// nor anything else may have to wait for that file.
 #[test]

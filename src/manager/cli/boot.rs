@@ -227,7 +227,7 @@ pub(super) fn problems(settings: &Settings) -> Vec<String> {
     }
     let (done, found) = mpsc::channel();
     let look = move || done.send(places.problems());
-    match thread::Builder::new().spawn(look) {
+    match thread::Builder::new().name("paths".to_owned()).spawn(look) {
         Ok(_) => found.recv_timeout(ANSWER_TIMEOUT).unwrap_or_default(),
         // Who has no thread left is told so by what needs one.
         Err(_) => Vec::new(),

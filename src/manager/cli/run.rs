@@ -34,6 +34,8 @@ const TERMINATION_LOG: &str = "/dev/termination-log";
 
 /// Supervises the engine; ends with its code, or with 64 and every bad setting.
 pub(super) fn run(matches: &ArgMatches, environment: &Environment) -> ExitCode {
+    // First: the kernel drops what PID 1 neither blocks nor handles.
+    Signals::block();
     let taken = match Taken::find() {
         Ok(taken) => taken,
         Err(problem) => return report(&[problem], USAGE),
@@ -61,7 +63,6 @@ fn report(problems: &[String], code: u8) -> ExitCode {
 }
 
 fn supervise(settings: Settings, taken: Option<Taken>) -> ExitCode {
-    Signals::block();
     process::tune_allocator();
     let log = match make_or_go_back(taken.as_ref(), || start_log(&settings)) {
         Ok(log) => log,

@@ -159,6 +159,15 @@ impl Manager {
         fs::read_to_string(children).ok()?.split_whitespace().next()?.parse().ok()
     }
 
+    /// True if the manager has a thread with this name.
+    pub(crate) fn has_thread(&self, name: &str) -> bool {
+        let Some(init) = self.init() else { return false };
+        let threads = fs::read_dir(format!("/proc/{init}/task")).into_iter().flatten().flatten();
+        let mut names =
+            threads.filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
+        names.any(|found| found.trim_end() == name)
+    }
+
     /// All processes in the namespace.
     pub(crate) fn guests(&self) -> Vec<NamespaceProcess> {
         self.init().map(namespace_processes).unwrap_or_default()
