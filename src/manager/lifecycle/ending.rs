@@ -111,7 +111,9 @@ impl Lifecycle {
                 | Phase::Killing
                 | Phase::Stuck
         );
-        let reason = if oom {
+        // Another process may have run out of memory since the launch.
+        let by_manager = matches!(self.phase, Phase::Killing | Phase::Stuck);
+        let reason = if oom && !by_manager {
             ExitReason::Oom
         } else if status.shell_code() == 128 + SIGKILL {
             // Ended by the signal, or by a launcher that reports its server's death as its own

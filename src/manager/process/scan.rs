@@ -93,6 +93,12 @@ impl Member {
             started: process.started,
         }
     }
+
+    /// True for a server JVM, and for a JVM that could not be read in time. That may be the server: it gets the
+    /// stop signal and the server's time to end.
+    pub(super) fn may_be_server(&self) -> bool {
+        self.server_jvm || !self.is_read && self.command == "[java]"
+    }
 }
 
 /// How long reading from a process may take. Usually it takes some microseconds.
@@ -403,6 +409,26 @@ mod tests {
             ("/gone.jsa", false),
         ] {
             assert_eq!(is_mapped(maps, path), mapped, "{path}");
+        }
+    }
+
+    #[test] // proves STOP-2
+    fn a_jvm_that_cannot_be_read_may_be_the_server() {
+        for (name, uninterruptible, may_be) in
+            [("java", true, true), ("java", false, false), ("sleep", true, false)]
+        {
+            let (pid, name) = (u32::MAX, name.to_owned());
+            let process = Process {
+                pid,
+                parent: 1,
+                session: 1,
+                started: 0,
+                alive: true,
+                uninterruptible,
+                name,
+            };
+            let member = Member::new(&process, read_command(&process, None));
+            assert_eq!(member.may_be_server(), may_be, "{process:?}");
         }
     }
 }

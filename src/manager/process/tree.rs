@@ -147,7 +147,7 @@ impl Tree {
                 let member = self.describe(process);
                 match member {
                     leader if self.run.is_leader(leader.pid) => scan.leader = Some(leader),
-                    server if server.server_jvm => scan.server.push(server),
+                    server if server.may_be_server() => scan.server.push(server),
                     other => scan.stragglers.push(other),
                 }
             } else if process.parent == own_pid() {

@@ -230,7 +230,7 @@ impl Supervisor {
         }
     }
 
-    /// True for a KILL that the manager did not send, while the kernel's out-of-memory count rose.
+    /// True for a KILL, whoever sent it, if the kernel's out-of-memory count rose since the launch.
     /// A launcher of Elasticsearch reports its server's death as code 137.
     pub(super) fn was_out_of_memory(&self, status: ExitStatus) -> bool {
         status.shell_code() == 128 + libc::SIGKILL

@@ -234,6 +234,13 @@ fn an_oom_kill_is_told_from_a_kill() {
         world.works();
         assert_eq!(world.lifecycle.last_exit().unwrap().reason, reason);
     }
+    // Another process of the container ran out of memory before a stop that the manager ended with KILL.
+    let mut world = World::running(Policy { thread_dump: false, ..on_exit(OnExit::Hold) });
+    world.answer_to(stop(1)).unwrap();
+    world.waits_for(Timer::Grace);
+    world.leader_ends(ExitStatus::Signal(9), true, false, false);
+    world.works();
+    assert_eq!(world.lifecycle.last_exit().unwrap().reason, ExitReason::Killed);
 }
 
 #[test]
