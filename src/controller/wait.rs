@@ -61,13 +61,13 @@ pub(super) async fn wait(
     let since = cx.observer.questions.endpoints.awaited_since().map(str::to_owned);
     let namespace = cx.cluster.namespace().to_owned();
     let endpoints = wait_for_endpoints(cx.clients.api.clone(), namespace, since);
-    // Apiserver: the owners of pods, at rest; otherwise they are read at each observation.
-    let at_rest = next.seen.as_deref().is_some_and(|seen| seen.ledger.restart.is_none());
-    let owners = cx.observer.facts.owners.versions().filter(|_| at_rest).unwrap_or_default();
+    // Apiserver: the owners of pods, and the objects that operators make these from, while no node is under
+    // way; otherwise they are read at each observation.
+    let is_under_way = next.is_under_way();
+    let owners = cx.observer.facts.owners.versions().filter(|_| !is_under_way).unwrap_or_default();
     let owners = wait_for_owner(cx.clients.api.clone(), cx.cluster.namespace().to_owned(), owners);
-    // Apiserver: the objects that operators make the pods from, while no node is under way.
     let objects = cx.observer.facts.operator_objects.versions();
-    let objects = if next.is_under_way() { Vec::new() } else { objects };
+    let objects = if is_under_way { Vec::new() } else { objects };
     let objects =
         wait_for_object(cx.clients.api.clone(), cx.cluster.namespace().to_owned(), objects);
     tokio::pin!(engine, endpoints, owners, objects);

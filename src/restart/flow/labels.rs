@@ -115,10 +115,10 @@ pub(crate) fn until_ahead(pod: &Pod, live: &LivePod, update: &PodUpdate) -> Chec
 /// Time in which an operator may still act on what it has seen before a label went ahead, in milliseconds.
 const OPERATOR_ACTS: u64 = 3_000;
 
-/// Passes unless labels of the OpenSearch operator's pods have just gone ahead. A pod that the operator deletes by the
+/// Passes unless labels of an OpenSearch operator's pods have just gone ahead. A pod that the operator deletes by the
 /// old label, beside a node that we stop, would be two that are not ready: it takes these for a failure of the cluster.
 pub(crate) fn until_operator_has_seen(context: &Context<'_>) -> Check {
-    let makes = |operator: &Operator| operator.kind == OperatorKind::OpenSearch;
+    let makes = |operator: &Operator| operator.kind != OperatorKind::Eck;
     let is_new = |ahead: &LabelAhead| context.snapshot.now.since(ahead.since) < OPERATOR_ACTS;
     let has_just_moved = |pod: &Pod| {
         pod.operator.as_ref().is_some_and(makes) && pod.ahead.as_deref().is_some_and(is_new)

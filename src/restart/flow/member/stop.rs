@@ -6,6 +6,7 @@
 use crate::flow::begin::operator_hold::OperatorHold;
 use crate::flow::engine::voting::hand_over;
 use crate::flow::engine::{is_limited_for, is_to_be_flushed, prepare};
+use crate::flow::labels::until_operator_has_seen;
 use crate::flow::member::give_back::{may_stop, why_not};
 use crate::flow::member::replaced::{may_be_deleted, until_started};
 use crate::flow::member::start::{until_mounted, why_not_mounted};
@@ -94,6 +95,8 @@ fn prepare_stop(view: &TurnView<'_, '_>, pod: &Pod, manager: &Manager) -> Result
     // The rules come first, so that nothing is limited in vain.
     rules_allow()?;
     prepare_and_flush(view, manager)?;
+    // The owner may have wanted another template since the slot was taken.
+    until_operator_has_seen(context)?;
     Ok(may_stop(view, pod)?)
 }
 

@@ -1,7 +1,7 @@
 //! Labels of operators' pods: ahead and back only with a reason.
 
 use super::facts::Input;
-use crate::{MemberStep, Pod, UpdateStep};
+use crate::{MemberStep, OperatorKind, Pod, UpdateStep};
 
 /// Only of an operator's pod, to what its owner wants, by a step that is allowed and keeps the pod.
 pub(super) fn ahead(facts: &Input, pod: &Pod, label: &str, wrong: &mut Vec<String>) {
@@ -53,5 +53,16 @@ pub(super) fn stop(facts: &Input, uid: &str, wrong: &mut Vec<String>) {
     let label = pod.ahead.as_ref().map_or(&live.revision, |ahead| &ahead.revision);
     if *label != fixed.update.to {
         wrong.push(format!("S14: {} is stopped, and its label is old", pod.name));
+    }
+    let just_moved = |pod: &&Pod| {
+        let ahead = pod.ahead.as_ref();
+        let makes = pod.operator.as_ref().is_some_and(|it| it.kind != OperatorKind::Eck);
+        makes && ahead.is_some_and(|ahead| facts.snapshot.now.since(ahead.since) < 3_000)
+    };
+    if let Some(moved) = facts.snapshot.pods.iter().find(just_moved) {
+        wrong.push(format!(
+            "S14: {} is stopped, and the label of {} has just moved",
+            pod.name, moved.name
+        ));
     }
 }
