@@ -3,9 +3,12 @@
 use crate::changes::{Changes, Check, refuse};
 use crate::flow::answers::{is_ending, was_refused};
 use crate::flow::begin::missing_finalizer;
+use crate::flow::begin::operator_hold::OperatorHold;
 use crate::flow::debts::starts::is_waited_for;
 use crate::flow::engine::voting::is_exclusion_due;
+use crate::flow::labels::until_ahead;
 use crate::flow::member::stop::end_drain;
+use crate::flow::member::update::frozen_update::planned_update;
 use crate::flow::member::update::rollback::is_due_of;
 use crate::flow::observed::not_paused;
 use crate::index::{Lookup, Marks};
@@ -143,7 +146,19 @@ fn may_be_stopped<'a>(
         refuse(Code::AnotherInProgress, message)?;
     }
     context.preflight(pod)?;
+    operator_leaves(context, pod)?;
     rules_allow(context, ledger, pod).map(|()| manager)
+}
+
+/// Passes unless the pod's operator would delete it once its engine is stopped, or take it for the second node that
+/// fails.
+fn operator_leaves(context: &Context<'_>, pod: &Pod) -> Check {
+    let request = Request { strategy: Strategy::Rolling, ..Request::default() };
+    OperatorHold::of(context, &request).check(pod)?;
+    match (planned_update(context.policy, request.strategy, pod), &pod.live) {
+        (Some(update), Some(live)) => until_ahead(pod, live, update),
+        (Some(_), None) | (None, _) => Ok(()),
+    }
 }
 
 /// Checks the rules for a stop that belongs to no restart.

@@ -266,6 +266,8 @@ scenarios! {
     queued_before_our_own // proves RESTART-50
     marker_is_gone // proves RESTART-46
     operator_disables_rules // proves RESTART-166
+    operator_kept_stopped // proves RESTART-167
+    operator_kept_stopped_second // proves RESTART-167
     operator_phase // proves RESTART-165
     operator_replaces // proves RESTART-151
     operator_replaces_before // proves RESTART-152

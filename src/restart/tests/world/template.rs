@@ -22,8 +22,7 @@ const DELAYED: u64 = 20_000;
 const MIRROR: &str = "mirror/";
 
 const NOT_SIGNED: &str = "admission webhook \"images.example\" denied the request: not signed";
-const NO_LOWER: &str =
-    "spec.containers[0].resources.limits: Forbidden: memory limits cannot be decreased";
+const NO_LOWER: &str = "resources.limits: Forbidden: memory limits cannot be decreased";
 
 /// Fields of a pod template by name: `image`, `sidecar`, `env` (from a ConfigMap), `variable` (with a value of its own;
 /// `single-node` is that of `discovery.type`), `memory`, `label`, `asked`, `affinity`, `tls` (a variable with which the nodes talk to each other by TLS: `true`).
@@ -74,9 +73,8 @@ fn environment(own: &str, wanted: &str) -> Option<String> {
 /// The settings that a container of this template gives its engine.
 fn given(template: &Template) -> Settings {
     let tls = ("xpack.security.transport.ssl.enabled".to_owned(), template["tls"].clone());
-    let single = (template["variable"] == "single-node")
-        .then(|| ("discovery.type".to_owned(), "single-node".to_owned()));
-    Settings::from_iter(single.into_iter().chain([tls]))
+    let alone = ("discovery.type".to_owned(), template["variable"].clone());
+    [tls, alone].into_iter().filter(|(_, value)| value != "a").collect()
 }
 
 /// How a pod gets from one template to the other.
