@@ -34,7 +34,7 @@ const TERMINATION_LOG: &str = "/dev/termination-log";
 
 /// Supervises the engine; ends with its code, or with 64 and every bad setting.
 pub(super) fn run(matches: &ArgMatches, environment: &Environment) -> ExitCode {
-    // First: the kernel drops what PID 1 neither blocks nor handles.
+    // Before anything that takes time: the kernel drops a signal that PID 1 neither blocks nor handles.
     Signals::block();
     let taken = match Taken::find() {
         Ok(taken) => taken,

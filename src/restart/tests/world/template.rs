@@ -22,10 +22,11 @@ const DELAYED: u64 = 20_000;
 const MIRROR: &str = "mirror/";
 
 const NOT_SIGNED: &str = "admission webhook \"images.example\" denied the request: not signed";
-const NO_LOWER: &str = "resources.limits: Forbidden: memory limits cannot be decreased";
+const NO_LOWER: &str =
+    "spec.containers[0].resources.limits: Forbidden: memory limits cannot be decreased";
 
-/// Fields of a pod template by name: `image`, `sidecar`, `env` (from a ConfigMap), `variable` (with a value of its own;
-/// `single-node` is that of `discovery.type`), `memory`, `label`, `asked`, `affinity`, `tls` (a variable with which the nodes talk to each other by TLS: `true`).
+/// Fields of a pod template by name: `image`, `sidecar`, `env` (from a ConfigMap), `variable` (`discovery.type`, with a
+/// value of its own), `memory`, `label`, `asked`, `affinity`, `tls` (a variable: TLS between the nodes if `true`).
 pub(crate) type Template = BTreeMap<String, String>;
 
 /// The template of every pod at the beginning.
@@ -72,9 +73,8 @@ fn environment(own: &str, wanted: &str) -> Option<String> {
 
 /// The settings that a container of this template gives its engine.
 fn given(template: &Template) -> Settings {
-    let tls = ("xpack.security.transport.ssl.enabled".to_owned(), template["tls"].clone());
-    let alone = ("discovery.type".to_owned(), template["variable"].clone());
-    [tls, alone].into_iter().filter(|(_, value)| value != "a").collect()
+    let fields = [("xpack.security.transport.ssl.enabled", "tls"), ("discovery.type", "variable")];
+    fields.map(|(setting, field)| (setting.to_owned(), template[field].clone())).into()
 }
 
 /// How a pod gets from one template to the other.
