@@ -6,7 +6,7 @@ use crate::flow::begin::missing_finalizer;
 use crate::flow::begin::operator_hold::OperatorHold;
 use crate::flow::debts::starts::is_waited_for;
 use crate::flow::engine::voting::is_exclusion_due;
-use crate::flow::labels::until_ahead;
+use crate::flow::labels::{until_ahead, until_operator_has_seen};
 use crate::flow::member::stop::end_drain;
 use crate::flow::member::update::frozen_update::planned_update;
 use crate::flow::member::update::rollback::is_due_of;
@@ -153,8 +153,9 @@ fn may_be_stopped<'a>(
 /// Passes unless the pod's operator would delete it once its engine is stopped, or take it for the second node that
 /// fails.
 fn operator_leaves(context: &Context<'_>, pod: &Pod) -> Check {
-    let request = Request { strategy: Strategy::Rolling, ..Request::default() };
+    let request = Request::default();
     OperatorHold::of(context, &request).check(pod)?;
+    until_operator_has_seen(context)?;
     match (planned_update(context.policy, request.strategy, pod), &pod.live) {
         (Some(update), Some(live)) => until_ahead(pod, live, update),
         (Some(_), None) | (None, _) => Ok(()),

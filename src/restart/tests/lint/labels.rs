@@ -41,19 +41,9 @@ pub(super) fn back(facts: &Input, pod: &Pod, wrong: &mut Vec<String>) {
     }
 }
 
-/// An operator would delete a pod that is not ready and has an old label.
+/// An operator would delete a pod that is not ready and has an old label, and, until it has seen the new ones, others.
 pub(super) fn stop(facts: &Input, uid: &str, wrong: &mut Vec<String>) {
     let Some(pod) = facts.pod(uid) else { return };
-    let member = facts.member(uid).filter(|member| member.step == MemberStep::Restarting);
-    let fixed = member.and_then(|member| member.update.as_ref());
-    let fixed = fixed.filter(|fixed| fixed.update.step < UpdateStep::Replace);
-    let (Some(fixed), Some(live), true) = (fixed, &pod.live, pod.operator.is_some()) else {
-        return;
-    };
-    let label = pod.ahead.as_ref().map_or(&live.revision, |ahead| &ahead.revision);
-    if *label != fixed.update.to {
-        wrong.push(format!("S14: {} is stopped, and its label is old", pod.name));
-    }
     let just_moved = |pod: &&Pod| {
         let ahead = pod.ahead.as_ref();
         let makes = pod.operator.as_ref().is_some_and(|it| it.kind != OperatorKind::Eck);
@@ -64,5 +54,15 @@ pub(super) fn stop(facts: &Input, uid: &str, wrong: &mut Vec<String>) {
             "S14: {} is stopped, and the label of {} has just moved",
             pod.name, moved.name
         ));
+    }
+    let member = facts.member(uid).filter(|member| member.step == MemberStep::Restarting);
+    let fixed = member.and_then(|member| member.update.as_ref());
+    let fixed = fixed.filter(|fixed| fixed.update.step < UpdateStep::Replace);
+    let (Some(fixed), Some(live), true) = (fixed, &pod.live, pod.operator.is_some()) else {
+        return;
+    };
+    let label = pod.ahead.as_ref().map_or(&live.revision, |ahead| &ahead.revision);
+    if *label != fixed.update.to {
+        wrong.push(format!("S14: {} is stopped, and its label is old", pod.name));
     }
 }
